@@ -22,7 +22,7 @@ from timing import Loop, interleaved
 from rnea_ros import Robot
 from rnea_ros.codegen import llvm_engine, llvm_text
 from rnea_ros.codegen.program import trace
-from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.kernel_functions import KERNEL_FUNCTIONS
 
 LOOP = """
 define void @{name}(ptr %a, ptr %b, ptr %c, i64 %count) {{

@@ -27,19 +27,10 @@ if TYPE_CHECKING:
     from .model.tree import JointDynamics, Limits, Model
     from .planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings
     from .planning import plan as solve_plan
-    from .robots.flexible import (
-        FlexiblePredictor,
-        driven_joints,
-        free_vibration,
-        predict_deflection,
-        residual_vibration,
-        root_loads,
-        tip_deflection,
-    )
-    from .robots.inputs.base_state import BaseState, base_motion
-    from .robots.inputs.conditions import Loads, MotorState
-    from .robots.inputs.platform_motion import PlatformMotion
+    from .robots.base_state import BaseState, base_motion
+    from .robots.conditions import Loads, MotorState
     from .robots.load import load
+    from .robots.platform_motion import PlatformMotion
     from .robots.results import Dynamics
     from .robots.robot import Robot
     from .robots.rolling import WheelLoad, WheelOdometry, tip_over_margin, wheel_loads
@@ -47,12 +38,22 @@ if TYPE_CHECKING:
     from .trajectory import Constraints, PathLimits, TrajectoryScaler, plan_from_waypoints
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
     from .trajectory.clearance import Clearance, Obstacle, Sphere
-    from .trajectory.input_shaping import InputShaper, input_shaper
     from .trajectory.margin import ModelUncertainty, limits_share
     from .trajectory.path_dynamics import PathDynamics
     from .trajectory.plan_motion import plan_motion
     from .trajectory.plan_motion import torque as torque_limits
     from .trajectory.retiming import retime_motion
+    from .trajectory.vibration import (
+        FlexiblePredictor,
+        InputShaper,
+        driven_joints,
+        free_vibration,
+        input_shaper,
+        predict_deflection,
+        residual_vibration,
+        root_loads,
+        tip_deflection,
+    )
 
 __all__ = [
     "STYLE",
@@ -153,12 +154,10 @@ _MODULES = {
     ".io.recording": ("RecordedMotion",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
     ".planning": ("Cost", "EndState", "PlanSettings", "PlannedMotion", "PlanningProblem"),
-    ".robots.flexible": ("FlexiblePredictor", "driven_joints", "free_vibration", "predict_deflection", "residual_vibration",
-                         "root_loads", "tip_deflection"),
-    ".robots.inputs.base_state": ("BaseState", "base_motion"),
-    ".robots.inputs.conditions": ("Loads", "MotorState"),
-    ".robots.inputs.platform_motion": ("PlatformMotion",),
+    ".robots.base_state": ("BaseState", "base_motion"),
+    ".robots.conditions": ("Loads", "MotorState"),
     ".robots.load": ("load",),
+    ".robots.platform_motion": ("PlatformMotion",),
     ".robots.robot": ("Robot",),
     ".robots.results": ("Dynamics",),
     ".robots.rolling": ("WheelLoad", "WheelOdometry", "tip_over_margin", "wheel_loads"),
@@ -166,11 +165,12 @@ _MODULES = {
     ".trajectory": ("Constraints", "PathLimits", "TrajectoryScaler", "plan_from_waypoints"),
     ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
     ".trajectory.clearance": ("Clearance", "Obstacle", "Sphere"),
-    ".trajectory.input_shaping": ("InputShaper", "input_shaper"),
     ".trajectory.margin": ("ModelUncertainty", "limits_share"),
     ".trajectory.path_dynamics": ("PathDynamics",),
     ".trajectory.plan_motion": ("plan_motion",),
     ".trajectory.retiming": ("retime_motion",),
+    ".trajectory.vibration": ("FlexiblePredictor", "InputShaper", "driven_joints", "free_vibration", "input_shaper",
+                              "predict_deflection", "residual_vibration", "root_loads", "tip_deflection"),
 }
 _RENAMED = {  # names that are too general outside of their module
     "inertial_parameters": (".algorithms.inertial_parameters", "parameters"),

@@ -35,13 +35,13 @@ from .identification.identification import Regressor
 from .model.tree import NO_COORDINATE, Limits, Link
 from .planning.bspline import PlannedMotion
 from .planning.problem import PlanSettings, Report
-from .robots.inputs import validation
-from .robots.inputs.base_state import BaseState, quaternion
-from .robots.inputs.conditions import Loads, MotorState, unified
-from .robots.inputs.platform_motion import PlatformMotion
+from .robots import validation
+from .robots.base_state import BaseState, quaternion
+from .robots.conditions import Loads, MotorState, unified
+from .robots.platform_motion import PlatformMotion
 from .robots.robot import Robot
 from .robots.tree import TreeDynamics
-from .trajectory.link_side import default_base, link_side
+from .trajectory.path_dynamics import default_base, link_side
 from .trajectory.plan_motion import plan_motion
 from .trajectory.retiming import Retimed, retime_motion
 

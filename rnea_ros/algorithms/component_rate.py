@@ -10,6 +10,8 @@ on. Here x' is the rate of the components of x in frame j, for which a vector fi
 
 A frame that turns by theta about z has (R^T v)' = R^T v' - qd z x R^T v: the only correction there is. Rotations are done in
 steps about z and x, and an arm crosses a force in the frame between them, where it has two components.
+Compiled, tau and tau_rate together take at most 0.24 of the time of Pinocchio's C++ rnea (tau alone), and 0.07 of its exact
+rate, for up to 32 joints (benchmark/results.md).
 E = tr(J)/2 1 - J is the second moment of mass, and the moment of inertia forces is the antisymmetric part of U E.
 """
 

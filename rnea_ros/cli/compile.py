@@ -14,9 +14,9 @@ from ..codegen import c_compiler
 from ..codegen import cache as disk
 from ..errors import InputError, some
 from ..export import c_library, casadi_library, shared_library
-from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.conditions import Loads, MotorState
-from ..robots.inputs.platform_motion import PlatformMotion
+from ..robots.base_state import BaseState
+from ..robots.conditions import Loads, MotorState
+from ..robots.platform_motion import PlatformMotion
 from ..robots.robot import Robot
 from ..trajectory.path_dynamics import PathDynamics
 from . import inputs

@@ -19,7 +19,7 @@ from ..io import figures
 from ..io.recording import derivative_note
 from ..model import robot_file
 from ..model.robot_file import RobotFile
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.load import coupled_motors, payloads
 from ..robots.robot import Robot
 from . import inputs

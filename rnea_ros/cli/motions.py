@@ -22,11 +22,10 @@ from ..planning import PlanSettings, SolverProgress
 from ..robots.robot import Robot
 from ..trajectory.clearance import read_clearance
 from ..trajectory.limit_utilization import LimitUtilization, PeakTracker, added_rate, resolve_limits
-from ..trajectory.link_side import default_base, link_side
 from ..trajectory.margin import ModelUncertainty, limits_share
+from ..trajectory.path_dynamics import default_base, link_side
 from ..trajectory.plan_motion import TIME_TOLERANCE, plan_motion
-from ..trajectory.retiming import Retimed, retime_motion
-from ..trajectory.thermal_load import ThermalAccumulator, slow_to_continuous_duty, thermal_drives
+from ..trajectory.retiming import Retimed, ThermalAccumulator, retime_motion, slow_to_continuous_duty, thermal_drives
 from . import inputs
 from .output import CommandResult, ProgressLine, check_files, format_table, show_working
 

@@ -24,12 +24,12 @@ from ..io.csv_files import Torques
 from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
 from ..model import robot_file
 from ..model.drives import UNKNOWN, DriveLimit, utilizations_by_owner
-from ..robots import flexible
 from ..robots.robot import Robot
 from ..robots.rolling import WheelOdometry, tip_over_margin, wheel_loads
-from ..trajectory.input_shaping import KINDS, input_shaper
+from ..trajectory import vibration
 from ..trajectory.limit_utilization import PeakTracker, limit_utilization
-from ..trajectory.thermal_load import ThermalAccumulator, thermal_drives
+from ..trajectory.retiming import ThermalAccumulator, thermal_drives
+from ..trajectory.vibration import KINDS, input_shaper
 from . import inputs
 from .output import CommandResult, ProgressLine, check_files, check_folder, format_table
 
@@ -436,14 +436,14 @@ def run_flexible(args: argparse.Namespace) -> CommandResult:
     robot = inputs.load_robot(args, inputs.robot_description(args, path))
     t, motion = _read_driven_motion(args, path, robot)
     pose = np.zeros(robot.n)
-    pose[[robot.joint_names.index(name) for name in flexible.driven_joints(robot)]] = motion[0, -1]
-    free = flexible.free_vibration(robot, pose)
+    pose[[robot.joint_names.index(name) for name in vibration.driven_joints(robot)]] = motion[0, -1]
+    free = vibration.free_vibration(robot, pose)
     if args.shape:
         shaper = input_shaper(free.frequency[:args.vibrations], free.damping_ratio[:args.vibrations], args.shape)
         t, motion = shaper.shape(t, motion)
-    whole = flexible.predict_deflection(robot, t, *motion)
+    whole = vibration.predict_deflection(robot, t, *motion)
     torques = robot.torque_and_rate(*whole)
-    tips, loads = flexible.tip_deflection(robot, whole[0]), flexible.root_loads(robot, *whole)
+    tips, loads = vibration.tip_deflection(robot, whole[0]), vibration.root_loads(robot, *whole)
     of_joints = {"tau": torques[0], "tau_rate": torques[1], "q": whole[0]}
     columns = [(f"{head}_{name}", values[:, k]) for head, values in of_joints.items()
                for k, name in enumerate(robot.joint_names)]
@@ -454,7 +454,7 @@ def run_flexible(args: argparse.Namespace) -> CommandResult:
     if args.output:
         table = np.column_stack([t, *(values for _, values in columns)])
         csv_files.write_csv(args.output, ["t", *(name for name, _ in columns)], iter([table]), lambda _: None)
-    left = flexible.residual_vibration(robot, whole[:, -1])
+    left = vibration.residual_vibration(robot, whole[:, -1])
     rows = [(link, f"{np.linalg.norm(tips[link], axis=1).max():.4g}", f"{left[link]:.3g}", name,
              f"{np.abs(load.moment[:, 0]).max():.4g}", f"{np.abs(load.stress[:, 0]).max():.4g}")
             for link, bendings in loads.items() for name, load in bendings.items()]
@@ -471,12 +471,12 @@ def run_flexible(args: argparse.Namespace) -> CommandResult:
 
 
 def _frequencies(robot: Robot) -> CommandResult:
-    free = flexible.free_vibration(robot, robot.home_motion[0])
+    free = vibration.free_vibration(robot, robot.home_motion[0])
     return CommandResult("\n".join(_vibration_table(free)), {"robot": robot.name, "frequencies": free.frequency,
                                                    "damping_ratios": free.damping_ratio})
 
 
-def _vibration_table(free: flexible.FreeVibration) -> list[str]:
+def _vibration_table(free: vibration.FreeVibration) -> list[str]:
     rows = [(f"{w / (2.0 * np.pi):.4g}", f"{w:.4g}", f"{z:.3g}")
             for w, z in zip(free.frequency, free.damping_ratio, strict=True)]
     return format_table(("vibration [Hz]", "[rad/s]", "damping ratio [-]"), rows, ">>>")
@@ -484,6 +484,6 @@ def _vibration_table(free: flexible.FreeVibration) -> list[str]:
 
 def _read_driven_motion(args: argparse.Namespace, path: Path, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """Return times and motion (4, samples, driven) of a recording."""
-    names = flexible.driven_joints(robot)
+    names = vibration.driven_joints(robot)
     moved = inputs.read_motion(args, path, names, [robot.joint_types[robot.joint_names.index(name)] for name in names])
     return moved.t, np.array([moved.q, moved.qd, moved.qdd, moved.qddd])

@@ -4,6 +4,9 @@ Every operation on an `Expression` becomes one node of a `Graph`. A node that ex
 with constants is done at once (folding), and a minus sign is carried to where it costs nothing. Constants stay plain floats,
 so the zeros of a robot's geometry disappear by themselves. numpy calls the methods: ``np.sin(x)`` becomes ``x.sin()``.
 
+CasADi, given the same recursion of seven joints, takes 9.5 us for a call from Python, a kernel made here 0.28 us
+(benchmark/results.md; as C source for both, benchmark/export.md).
+
 A program is replayed on any scalar: on symbols it is traced again, on jets of symbols it is differentiated along a direction.
 Reverse mode (Griewank and Walther, Evaluating Derivatives, chapter 3) gives the gradient of a weighted sum of all results from
 a small multiple of the program's operations, for any number of inputs. Both together give second derivatives. No formula is

@@ -6,6 +6,7 @@ and where a result is not. The slow call, which has words for everything else, i
 
 numpy's and Python's functions are reached through a table of addresses that is filled in after loading, so that the machine
 code holds no address. It reads arrays where every extension module does; `usable` asks first whether they are laid out so.
+A call for seven joints takes 282 ns, one of Pinocchio's rnea 983 ns (benchmark/results.md).
 The interpreter is held meanwhile: a kernel takes less time than letting go of it and taking it back.
 """
 

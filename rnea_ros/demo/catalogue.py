@@ -23,8 +23,8 @@ import numpy as np
 
 from ..algorithms.kinematics import Pose
 from ..model.robot_file import located
-from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.platform_motion import PlatformMotion
+from ..robots.base_state import BaseState
+from ..robots.platform_motion import PlatformMotion
 from ..robots.robot import Robot
 from ..sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL, QUADRUPEDS
 from . import combinations, motion, plots

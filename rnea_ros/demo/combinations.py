@@ -16,8 +16,8 @@ import numpy as np
 
 from ..algebra.vectors import rpy, rpy_angles
 from ..algorithms.kinematics import Pose
-from ..robots.inputs.base_state import BaseState, from_coordinates
-from ..robots.inputs.conditions import MotorState
+from ..robots.base_state import BaseState, from_coordinates
+from ..robots.conditions import MotorState
 from ..robots.robot import Robot
 from ..sim.free_base import simulate_free_base
 from .checks import (

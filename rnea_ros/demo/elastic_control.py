@@ -29,8 +29,8 @@ from ..algorithms.equations import EquationsOfMotion, Rates
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, shown, some
-from ..robots.inputs import validation
-from ..robots.inputs.conditions import Loads, MotorState
+from ..robots import validation
+from ..robots.conditions import Loads, MotorState
 from ..robots.robot import Robot
 
 DESIRED = tuple(f"desired[{k}]" for k in range(5))  # position to fourth derivative

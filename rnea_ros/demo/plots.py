@@ -18,7 +18,7 @@ import numpy as np
 from ..algebra.vectors import rpy
 from ..algorithms.kinematics import Pose
 from ..io.figures import color_scale, draw_polygons, movie, picture
-from ..robots.inputs.base_state import BaseState
+from ..robots.base_state import BaseState
 from ..robots.robot import Robot
 from ..sim.plant import CONTROL_PERIOD_S, TrackingResult
 from ..sim.scene import Polyline, Renderer

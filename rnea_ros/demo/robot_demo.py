@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from ..algorithms.kinematics import Pose
 from ..model import urdf_reader
-from ..robots.inputs.base_state import BaseState
+from ..robots.base_state import BaseState
 from ..robots.load import load
 from ..robots.robot import Robot
 from .checks import CheckResult, DemoRecording, Topics, compute_recording

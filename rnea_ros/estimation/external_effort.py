@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..model.drives import EffortConvention
 from ..model.robot_file import RobotFile
 from ..model.tree import ContactCalibration
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.robot import Robot
 from .smoothing import prepare
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..codegen import c
 from ..codegen.program import Program, split, trace
 from ..errors import InputError, some
-from ..robots.kernels.functions import KERNEL_FUNCTIONS
+from ..robots.kernel_functions import KERNEL_FUNCTIONS
 from .c_library import CFunction, CLibrary, comment, literal
 from .shared_library import compiled
 

@@ -19,11 +19,11 @@ from ..algorithms.equations import BASE, EquationsOfMotion, Rates
 from ..algorithms.joint_dynamics import from_links, joint_dynamics, to_links, with_motors
 from ..errors import InputError, some
 from ..model.tree import Model
-from ..robots.inputs.base_state import base_acceleration, base_jerk
-from ..robots.inputs.conditions import Payload
-from ..robots.kernels import functions
-from ..robots.kernels.functions import KERNEL_FUNCTIONS
-from ..robots.kernels.store import KernelFunction, KernelStore
+from ..robots import kernel_functions
+from ..robots.base_state import base_acceleration, base_jerk
+from ..robots.conditions import Payload
+from ..robots.kernel_functions import KERNEL_FUNCTIONS
+from ..robots.kernel_store import KernelFunction, KernelStore
 from ..robots.program import FORWARD, GRAVITY, GUESS, INDICATOR, PAYLOADS, RobotProgram
 from ..robots.robot import Robot
 
@@ -402,15 +402,15 @@ def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
         return []
     found, origin, store = [], ("point",), robot.tree.store
     for link in links:
-        of = {function: functions.of_link(function, store.model, link)
-              for function in (functions.link_pose, functions.jacobian, functions.jacobian_rate)}
+        of = {function: kernel_functions.of_link(function, store.model, link)
+              for function in (kernel_functions.link_pose, kernel_functions.jacobian, kernel_functions.jacobian_rate)}
         word = link_word(link)
         found += [_kernel(store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
-                          "rotation row by row.", of[functions.link_pose], origin),
+                          "rotation row by row.", of[kernel_functions.link_pose], origin),
                   _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
-                          "along the root link's axes; row by row.", of[functions.jacobian], origin),
+                          "along the root link's axes; row by row.", of[kernel_functions.jacobian], origin),
                   _kernel(store, f"jacobian_rate_{word}", "J_rate", f"Time derivative of the Jacobian of link {link}, row by "
-                          "row.", of[functions.jacobian_rate], origin)]
+                          "row.", of[kernel_functions.jacobian_rate], origin)]
     return found
 
 

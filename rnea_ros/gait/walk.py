@@ -45,7 +45,7 @@ from ..planning.problem import (
     join_conditions,
     motion_quantity,
 )
-from ..robots.inputs.conditions import Loads
+from ..robots.conditions import Loads
 from .skeleton import PASSIVE_JOINTS, SIDES, passive_moments
 from .walker import (
     BETWEEN_POINTS,

@@ -37,8 +37,8 @@ from ..algorithms.kinematics import points
 from ..algorithms.sensitivities import base_wrench, base_wrench_sensitivities
 from ..codegen import kernel
 from ..planning.problem import Quantity
-from ..robots.inputs.conditions import Loads
-from ..robots.kernels.store import KernelFunction, KernelStore
+from ..robots.conditions import Loads
+from ..robots.kernel_store import KernelFunction, KernelStore
 from ..robots.robot import Robot
 from .muscles import MuscleStrength
 from .skeleton import SIDES, Human, SkeletonPoint

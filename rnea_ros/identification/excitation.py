@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from ..algorithms.inertial_parameters import TERMS, base_parameters
 from ..errors import InputError, MissingPackage
 from ..model.tree import Limits
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.robot import Robot
 from .identification import Regressor
 

@@ -42,8 +42,8 @@ from ..errors import InputError, some
 from ..estimation.smoothing import PreparedRecording, prepare
 from ..model.drives import EffortConvention, Efforts
 from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
-from ..robots.inputs import validation
-from ..robots.inputs.conditions import unified
+from ..robots import validation
+from ..robots.conditions import unified
 from ..robots.robot import Robot
 from .identification import Measurements, Regressor
 from .joint_equations import (

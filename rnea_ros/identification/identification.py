@@ -26,8 +26,8 @@ from ..errors import InputError, some
 from ..estimation.differentiation import Window
 from ..estimation.smoothing import Smoothing, estimate_recording
 from ..model.tree import CoupledMotor
-from ..robots.inputs import validation
-from ..robots.inputs.conditions import unified
+from ..robots import validation
+from ..robots.conditions import unified
 from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
 

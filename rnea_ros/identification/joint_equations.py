@@ -27,7 +27,7 @@ import numpy as np
 from ..algorithms.inertial_parameters import BaseParameters
 from ..errors import InputError, some
 from ..estimation.smoothing import PreparedRecording
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.robot import Robot
 from .identification import OPTIONS, Measurements, Regressor, decimate_filtered, low_pass
 

@@ -18,7 +18,7 @@ from ..algorithms.inertial_parameters import INERTIAL, Parameter
 from ..errors import InputError
 from ..estimation.smoothing import prepare
 from ..model.tree import Frame
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.robot import Robot
 from .identification import Measurements, Regressor
 from .physical_consistency import pseudo_inertia

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.position_sensor import consistent_stamps
 from ..estimation.smoothing import estimate_recording
-from ..robots.inputs.conditions import MotorState
+from ..robots.conditions import MotorState
 from ..robots.robot import Robot
 from . import recording
 from .recording import BLOCKS, CsvFormat, RecordedMotion, RecordingRequest, RecordingSpan, Samples, higher_derivatives

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.differentiation import ORDERS, Window, check_times
 from ..estimation.smoothing import Blocks, Smoothing, combined_method, estimate_block
-from ..robots.inputs.base_state import BaseState, from_coordinates
+from ..robots.base_state import BaseState, from_coordinates
 from ..robots.robot import Robot
 
 BLOCKS = ("q", "qd", "qdd", "qddd")  # names of position and derivatives; a block is one quantity of all joints

@@ -30,9 +30,8 @@ from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.program import larger
-from .closure.loop_closure import LoopClosure
-from .closure.newton import ALMOST, STEPS, convergence_indicator, largest, maximum
-from .inputs.conditions import Conditions
+from .closure import OPTIONS, LoopClosure, convergence_indicator, largest, maximum
+from .conditions import Conditions
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, named, row_changes, stage_rows
 from .structure import Structure, contact_poses
@@ -116,7 +115,8 @@ class RobotProgram:
         self.sizes = self._sizes()
         if closure is not None:
             self._check_closure(closure)
-        step = None if closure is None or inputs.tangent else (self.closing_step, ALMOST, STEPS)
+        newton = self.closing_step, OPTIONS.last_step_gap, OPTIONS.compiled_steps
+        step = None if closure is None or inputs.tangent else newton
         self.kernel = kernel.build(self.evaluate, self.sizes, backend, step, self._recipe())
         self.call = self.kernel.call
 

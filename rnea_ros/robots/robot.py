@@ -24,16 +24,14 @@ from ..model import drives, robot_file
 from ..model.drives import DriveLimit
 from ..model.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
-from . import moving_tree
-from .closure.loop_closure import LoopClosure, LoopMotion
-from .closure.loops import Loops, Platform
-from .closure.platform_closure import PlatformClosure, TreeMotion
-from .closure.tracking import TOLERANCE, LoopTracker
-from .inputs import validation
-from .inputs.base_state import BaseState, given
-from .inputs.conditions import Conditions, Loads, MotorState, Payload
-from .inputs.platform_motion import MISSING, PlatformMotion, Platforms, by_platform
-from .motion_solver import MotionSolver, MotorMotion
+from . import validation
+from .base_state import BaseState, given
+from .closure import TOLERANCE, LoopClosure, LoopMotion, LoopTracker
+from .conditions import Conditions, Loads, MotorState, Payload
+from .loops import Loops, Platform
+from .motion_solver import INVERSE, MotionSolver, MotorMotion
+from .platform_closure import PlatformClosure, TreeMotion
+from .platform_motion import MISSING, PlatformMotion, Platforms, by_platform
 from .program import RobotProgram
 from .results import (
     CenterOfMass,
@@ -43,8 +41,7 @@ from .results import (
 )
 from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
-from .sample_solver import INVERSE
-from .solution import ConstraintWrench, Solution, constraint_wrenches
+from .solution import ConstraintWrench, Solution, constraint_wrenches, zero_moment_point
 from .state_functions import StateFunctions
 from .structure import Structure
 from .tree import GRAVITY as STANDARD_GRAVITY
@@ -121,7 +118,7 @@ class Robot(TreeFacts):
         """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
         self._solvers: dict[tuple[str, ...], MotionSolver] = {}  # by the links that carry payloads
         self.is_fixed_tree: bool = self.tree.model.base == "fixed" and not self.sections
-        # Nothing but a moving base is declared: kernels of moving_tree.py serve it.
+        # Nothing but a moving base is declared: kernels of the tree serve it.
         self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
         if self.is_fixed_tree:
             self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
@@ -655,7 +652,7 @@ class Robot(TreeFacts):
         base_wrench: of a Solution; ground: a point of the plane; normal: out of the ground. NaN while nothing presses on it
         """
         weight = self.tree.total_mass * float(np.linalg.norm(self.tree.gravity_vector))
-        return moving_tree.zero_moment_point(self.ground_reaction(base_wrench, base=base), weight,
+        return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight,
                                              validation.vector("ground", ground, 3),
                                              validation.vector("normal", normal, 3))
 
@@ -667,7 +664,7 @@ class Robot(TreeFacts):
                          loads: Loads | None = None, motors: MotorState | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
         if self.is_bare and motors is None:
-            return moving_tree.response(self.tree, q, qd, tau, given(base), loads)[1]
+            return self.tree.free_response(q, qd, tau, given(base), loads)[1]
         conditions = Conditions(_free(base), loads, motors, tau)
         self._solver.check_motors(conditions)
         return self._solver.efforts(1, (q, qd), guess, conditions)[0]
@@ -702,7 +699,7 @@ class Robot(TreeFacts):
         if base is None and self.has_moving_base and not self.roles.wheels:
             base = BaseState()
         if self.is_bare:
-            return moving_tree.mass_matrix(self.tree, q)
+            return self.tree.free_mass_matrix(q)
         return self._functions.mass_matrix(q, base=base, guess=guess)
 
     @by_platform
@@ -714,7 +711,7 @@ class Robot(TreeFacts):
         Loads are those of one sample, for all samples.
         """
         if self.is_bare and motors is None:
-            return moving_tree.bias(self.tree, q, qd, given(base), loads)
+            return self.tree.free_bias(q, qd, given(base), loads)
         return self._functions.bias(q, qd, base=base, guess=guess, motors=motors, loads=loads)
 
     @by_platform
@@ -722,7 +719,7 @@ class Robot(TreeFacts):
                 motion: Platforms | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
         if self.is_bare:
-            return moving_tree.gravity(self.tree, q, given(base))
+            return self.tree.free_gravity(q, given(base))
         return self._functions.gravity(q, base=base, guess=guess)
 
     @by_platform
@@ -739,7 +736,7 @@ class Robot(TreeFacts):
         Without motors the springs of elastic joints are relaxed and their motors turn with the joints.
         """
         if self.is_bare and motors is None:
-            return moving_tree.energy(self.tree, q, qd, given(base))
+            return self.tree.free_energy(q, qd, given(base))
         return self._functions.energy(q, qd, base=base, guess=guess, motors=motors)
 
     @by_platform
@@ -748,7 +745,7 @@ class Robot(TreeFacts):
         """Return position and velocity of the mass centre and the momentum about it: (3,), (3,), (6,) or (samples, ...).
         """
         if self.is_bare:
-            return moving_tree.center_of_mass(self.tree, q, qd, given(base))
+            return self.tree.free_center_of_mass(q, qd, given(base))
         return self._functions.center_of_mass(q, qd, base=base, guess=guess)
 
     # ------------------------------------------------------------------ where links are
@@ -759,9 +756,8 @@ class Robot(TreeFacts):
         """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
         world.
         """
-        if self.has_moving_base:
-            return moving_tree.link_pose(self.tree, link, self.close(q, guess=guess), point, given(base))
-        return self.tree.link_pose(link, self.close(q, guess=guess), point)
+        return self.tree.link_pose(link, self.close(q, guess=guess), point,
+                                   base=given(base) if self.has_moving_base else None)
 
     @by_platform
     def link_velocity(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
@@ -770,7 +766,7 @@ class Robot(TreeFacts):
         `link_pose`.
         """
         if self.is_bare:
-            return moving_tree.link_velocity(self.tree, link, q, qd, point, given(base))
+            return self.tree.link_velocity(link, q, qd, point, base=given(base))
         return self._functions.link_velocity(link, q, qd, point, base=base, guess=guess)
 
     def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
@@ -781,7 +777,7 @@ class Robot(TreeFacts):
             raise InputError(f"link_velocities of robot '{self.name}', whose joints follow from loops: "
                              "call link_velocity for each link")
         velocity = given(base).velocity if self.has_moving_base else np.zeros(6)
-        return moving_tree.link_velocities(self.tree, links, q, qd, velocity)
+        return self.tree.link_velocities(links, q, qd, velocity)
 
     @by_platform
     def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
@@ -790,7 +786,7 @@ class Robot(TreeFacts):
         out; those of a base are BaseState.velocity.
         """
         if self.is_bare:
-            return moving_tree.jacobian(self.tree, link, q, point, given(base))
+            return self.tree.jacobian(link, q, point, base=given(base))
         return self._functions.jacobian(link, q, point, base=base, guess=guess)
 
     @by_platform
@@ -798,7 +794,7 @@ class Robot(TreeFacts):
                       base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None) -> Array:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
         if self.is_bare:
-            return moving_tree.jacobian_rate(self.tree, link, q, qd, point, given(base))
+            return self.tree.jacobian_rate(link, q, qd, point, base=given(base))
         return self._functions.jacobian_rate(link, q, qd, point, base=base, guess=guess)
 
     # ------------------------------------------------------------------ derivatives and internal forces
@@ -846,7 +842,7 @@ class Robot(TreeFacts):
         stages = 2 if len(derivatives) > self.order else 1
         if self.is_bare and motors is None and given(base).rates is None:
             moved = self.solve(*derivatives, stages=stages, base=base, loads=loads)
-            return moving_tree.joint_wrenches(self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
+            return self.tree.free_joint_wrenches(derivatives[:stages + 2], given(base), moved.base_acceleration,
                                               moved.base_jerk if stages == 2 else None, loads)
         return self._derivatives.joint_wrenches(stages, derivatives, guess, Conditions(base, loads, motors))
 

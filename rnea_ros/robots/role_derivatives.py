@@ -22,14 +22,13 @@ from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
-from .inputs import validation
-from .inputs.conditions import Conditions
-from .inputs.validation import results
-from .motion_solver import MotionSolver
+from . import validation
+from .conditions import Conditions
+from .motion_solver import MotionSolver, SolverSample
 from .results import JointWrenches, RateSensitivities, TorqueSensitivities
-from .sample_solver import SolverSample
 from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
 from .structure import Structure, contact_poses
+from .validation import results
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
 

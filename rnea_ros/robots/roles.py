@@ -31,11 +31,10 @@ from ..model import mdh
 from ..model.robot_file import RobotFile
 from ..model.robot_file_validation import Problem
 from ..model.tree import Frame, JointDynamics, Model
-from .closure import loops as declared_loops
-from .closure.loop_closure import LoopEquations
-from .closure.loops import Cut, Loops
-from .closure.newton import newton
-from .inputs.conditions import Payload
+from . import loops as declared_loops
+from .closure import LoopEquations, newton
+from .conditions import Payload
+from .loops import Cut, Loops
 
 FLUID_PARTS = ("added_mass", "added_inertia", "linear_drag", "quadratic_drag", "angular_drag")
 PARALLEL = 1e-6

@@ -14,7 +14,7 @@ from ..algebra.vectors import Array
 from ..algorithms.equations import BASE, DIRECTIONS, Wheel
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
-from .inputs.base_state import BaseState
+from .base_state import BaseState
 from .robot import Robot
 from .solution import Solution
 

@@ -24,14 +24,15 @@ from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
 from ..model.tree import Frame
-from .inputs.base_state import base_acceleration, base_jerk
-from .inputs.validation import too_large
+from .base_state import base_acceleration, base_jerk
 from .structure import Structure
+from .validation import too_large
 
 RANK = 1e-10  # singular values below this share of the largest are zero
 NOISE = 1e-11  # rows and columns below this share of the largest are zero
 MAX_CONDITION = 1e9  # of the scaled matrix, by 1-norms, for a plain solve
 OPEN = 1e-6  # component of a null vector above which an unknown is not determined
+MIN_PRESSURE = 1e-9  # share of the weight below which the robot does not press on the ground
 RESIDUAL = 1e-6  # relative; a larger one means that the constraints do not allow the motion
 
 
@@ -168,6 +169,19 @@ def constraint_wrenches(equations: EquationsOfMotion, found: Solution, frames: M
         force = sum(found.multipliers[f"{wheel.name}[{way}]"][0] * directions[DIRECTIONS.index(way)] for way in wheel.holds)
         wrenches[wheel.name] = on_urdf_link(wheel.link, np.eye(3), point, np.concatenate((force, np.zeros(3))))
     return wrenches
+
+
+def zero_moment_point(reaction: np.ndarray, weight: float, ground: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Return the point (3,) or (samples, 3) of a plane about which the ground's reaction has no tilting moment [m].
+
+    reaction : (6,) or (samples, 6): force, and moment about the origin [N, N m]
+    weight   : of the robot [N]; ground: a point of the plane; normal: out of it, of any length
+    NaN while nothing presses on the ground.
+    """
+    up = normal / np.linalg.norm(normal)
+    f, n = np.split(reaction, 2, axis=-1)
+    pressure = (f @ up)[..., None]
+    return ground + np.cross(up, n - np.cross(ground, f)) / np.where(pressure > MIN_PRESSURE * weight, pressure, np.nan)
 
 
 @dataclass

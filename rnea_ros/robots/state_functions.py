@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.vectors import Array
-from . import moving_tree
-from .inputs import validation
-from .inputs.base_state import BaseState, given, quaternion
-from .inputs.conditions import Conditions, Loads, MotorState, sampled
-from .motion_solver import MotionSolver
+from . import validation
+from .base_state import BaseState, given, quaternion
+from .conditions import Conditions, Loads, MotorState, sampled
+from .motion_solver import INVERSE, MotionSolver
 from .results import CenterOfMass, Energy
 from .role_derivatives import RobotDerivatives
-from .sample_solver import INVERSE
 from .solution import Situation, Solver
 
 NULL = 1e-12  # singular values below this share of the largest are zero
@@ -217,7 +215,7 @@ class StateFunctions:
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
             if self._solver.has_moving_base:
-                return np.concatenate(moving_tree.center_of_mass(tree, x[joints], v[joints], _base(situation, v)))
+                return np.concatenate(tree.free_center_of_mass(x[joints], v[joints], _base(situation, v)))
             return np.concatenate(tree.center_of_mass(x[joints], v[joints]))
 
         found = self.each(of, q, qd, **where)
@@ -246,10 +244,8 @@ class StateFunctions:
         def of(x: Array, v: Array, situation: Situation) -> Array:
             G = self.reduced.projection(x, situation)
             Gd = self.reduced.projection_rate(x, v, G, situation)
-            if self._solver.has_moving_base:
-                rate = moving_tree.jacobian_rate(tree, link, x[joints], v[joints], point, _base(situation, v))
-            else:
-                rate = tree.jacobian_rate(link, x[joints], v[joints], point)
+            base = _base(situation, v) if self._solver.has_moving_base else None
+            rate = tree.jacobian_rate(link, x[joints], v[joints], point, base=base)
             return rate @ self._of_links(G) + self._jacobian(link, x, point, situation) @ self._of_links(Gd)
 
         return self.each(of, q, qd, **where)
@@ -262,9 +258,7 @@ class StateFunctions:
     def _jacobian(self, link: str, x: Array, point: ArrayLike | None, situation: Situation) -> Array:
         """Jacobian by base and all joints of the tree."""
         tree, q = self._solver.tree, x[self._solver.equations().joints]
-        if self._solver.has_moving_base:
-            return moving_tree.jacobian(tree, link, q, point, _base(situation))
-        return tree.jacobian(link, q, point)
+        return tree.jacobian(link, q, point, base=_base(situation) if self._solver.has_moving_base else None)
 
 
 def _base(situation: Situation, v: Array | None = None) -> BaseState:

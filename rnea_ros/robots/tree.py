@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from ..algebra.linalg import pivots
 from ..algebra.vectors import Array
+from ..algorithms.equations import BASE
 from ..algorithms.joint_dynamics import joint_dynamics, load_friction
 from ..algorithms.kinematics import Pose
 from ..algorithms.sensitivities import moving
@@ -38,12 +39,11 @@ from ..model import urdf
 from ..model.drives import DriveLimit, EffortConvention
 from ..model.tree import NO_COORDINATE, CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
-from .inputs import validation
-from .inputs.conditions import Loads, Payload
-from .inputs.validation import too_large
-from .kernels import functions
-from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
-from .kernels.store import KernelFunction, KernelStore, not_made
+from . import kernel_functions, validation
+from .base_state import BaseState
+from .conditions import Loads, Payload, checked_loads
+from .kernel_functions import KERNEL_FUNCTIONS, RECURSION
+from .kernel_store import KernelFunction, KernelStore, not_made
 from .results import (
     CenterOfMass,
     Dynamics,
@@ -55,6 +55,7 @@ from .results import (
     TorqueDeviations,
     TorqueSensitivities,
 )
+from .validation import too_large
 
 GRAVITY = (0.0, 0.0, -9.81)
 ORIGIN = frozen(np.zeros(3))  # of the link's frame
@@ -453,20 +454,94 @@ class TreeDynamics(TreeFacts):
     # ------------------------------------------------------------------ where links are
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
-        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
-        return tuple.__new__(Pose, self.on_link(functions.link_pose, link, q, point=point, **others))
+        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point.
+
+        With base=BaseState(...) of a moving base, here and below: in the world, Jacobians with six columns for the base.
+        """
+        return tuple.__new__(Pose, self.on_link(kernel_functions.link_pose, link, q, point=point, **others))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        return self.on_link(functions.link_velocity, link, q, qd, point=point, **others)[0]
+        return self.on_link(kernel_functions.link_velocity, link, q, qd, point=point, **others)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
-        return self.on_link(functions.jacobian, link, q, point=point, **others)[0]
+        return self.on_link(kernel_functions.jacobian, link, q, point=point, **others)[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
-        return self.on_link(functions.jacobian_rate, link, q, qd, point=point, **others)[0]
+        return self.on_link(kernel_functions.jacobian_rate, link, q, qd, point=point, **others)[0]
+
+    # ------------------------------------------------------------------ moving bases
+    # Numbers of the base come first, linear before angular, along the axes of the base; loads and conventions are those of
+    # Robot and BaseState.
+
+    def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, base_velocity: ArrayLike) -> Array:
+        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of the link's frame."""
+        found = self.evaluate("link_velocities", q, qd, base_velocity)[0]
+        columns = []
+        for name in links:
+            frame = self.model.frame(name)
+            v, w = np.split(found[..., frame.link, :], 2, axis=-1)
+            columns.append(np.concatenate(((v + np.cross(w, frame.P)) @ frame.R, w @ frame.R), axis=-1))
+        return np.stack(columns, axis=-2)
+
+    def free_energy(self, q: ArrayLike, qd: ArrayLike, base: BaseState) -> Energy:
+        """Return kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
+        kinetic, potential = np.moveaxis(self._on_base("free_energy", base, q, qd)[0], -1, 0)
+        return Energy(kinetic, potential - self.total_mass * (base.position @ self.gravity_vector))
+
+    def free_center_of_mass(self, q: ArrayLike, qd: ArrayLike, base: BaseState) -> CenterOfMass:
+        """Return the mass centre, its velocity, and the momentum about it, in the world."""
+        refuse_weightless(self.total_mass)
+        c, *rates = self.evaluate("free_center_of_mass", q, qd, base.velocity)
+        return CenterOfMass(base.position + base.into_world(c), *(base.into_world(rate) for rate in rates))
+
+    def free_mass_matrix(self, q: ArrayLike) -> Array:
+        """Return A (6 + n, 6 + n) of khalil-rne (84): [base wrench; tau] = A [base acceleration; qdd] + H."""
+        return self.evaluate("free_mass_matrix", q)[0]
+
+    def free_bias(self, q: ArrayLike, qd: ArrayLike, base: BaseState, loads: Loads | None) -> Array:
+        """Return H (6 + n,) of khalil-rne (85): base wrench and torques without any acceleration."""
+        rest = np.zeros(self.n)
+        tau, _, wrench, _ = self._on_base("prescribed_base", base, q, qd, rest, rest, *np.zeros((2, 6)), loads=loads)
+        return np.concatenate((wrench, tau), axis=-1)
+
+    def free_gravity(self, q: ArrayLike, base: BaseState) -> Array:
+        """Return (6 + n,): base wrench and torques that hold the robot still against gravity alone."""
+        still = BaseState(base.position, base.quaternion)
+        return np.concatenate(self._on_base("free_gravity", still, q, np.zeros(self.n)), axis=-1)
+
+    def free_response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, base: BaseState,
+                      loads: Loads | None) -> tuple[Array, Array]:
+        """Return the true acceleration (6,) of a free base and accelerations (n,) of its joints under torques, by articulated
+        bodies, khalil-rne (101)-(112); mimic joints as in `forward_dynamics`.
+        """
+        names = (*BASE, *self.joint_names)
+        with nonsingular(lambda: self.free_mass_matrix(q), names):
+            acceleration, qdd, felt, locked = self._on_base("free_response", base, q, qd, tau, masses=False, loads=loads)
+        check_nonsingular(felt, locked, names)
+        validation.results("forward_dynamics", [acceleration, qdd])
+        return acceleration, qdd
+
+    def free_joint_wrenches(self, motion: Sequence[ArrayLike], base: BaseState, acceleration: ArrayLike,
+                            jerk: ArrayLike | None, loads: Loads | None) -> JointWrenches:
+        """Return the internal force and moment of every joint, and their rates where the base's jerk is given.
+
+        motion: q, qd, qdd, and qddd beside the jerk; acceleration, jerk: true ones of the base
+        """
+        if jerk is None:
+            wrench = self._on_base("carried_joint_wrenches", base, *motion, acceleration, loads=loads)[0]
+            return JointWrenches(self.moving_joints, wrench, None)
+        both = self._on_base("carried_joint_wrenches_and_rates", base, *motion, acceleration, jerk, loads=loads)
+        return JointWrenches(self.moving_joints, both[0], both[1])
+
+    def _on_base(self, name: str, base: BaseState, q: ArrayLike, qd: ArrayLike, *motion: ArrayLike,
+                 loads: Loads | None = None, masses: bool = True) -> tuple[Array, ...]:
+        """Evaluate a kernel that takes the base's state: gravity and loads turn with the world as the base sees it."""
+        turned = None if loads is None else checked_loads(loads).seen_from(base)
+        return self.evaluate(name, q, qd, base.velocity, base.into_base(self.gravity_vector), *motion, loads=turned,
+                             masses=masses)
 
     # ------------------------------------------------------------------ kernels
 
@@ -483,16 +558,19 @@ class TreeDynamics(TreeFacts):
         return found
 
     def on_link(self, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
-                blocks_of_base: Sequence[ArrayLike] = (), **others: Any) -> tuple[Array, ...]:
-        """Evaluate a function of functions.py of the motion, the point, and the blocks of the base that it takes."""
-        if others:
-            validation.no_others(self.name, others)
-        blocks = *motion, ORIGIN if point is None else point, *blocks_of_base
+                base: BaseState | None = None, **others: Any) -> tuple[Array, ...]:
+        """Evaluate a function of kernel_functions.py of the motion, the point, and the state of a moving base."""
+        if others or (base is not None and self.model.base == "fixed"):
+            validation.no_others(self.name, {"base": base, **others})
+        blocks = *motion, ORIGIN if point is None else point
+        if base is not None:
+            function, turn, other = kernel_functions.ON_MOVING_BASE[function]
+            blocks += tuple(getattr(base, name) for name in (turn, other) if name)
         return self.store.quick.get((function, link), not_made)(*blocks) or self.store(
-            functions.of_link(function, self.model, link), *blocks)
+            kernel_functions.of_link(function, self.model, link), *blocks)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
-        """Return the compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
+        """Return the compiled kernel of a function (see kernel_functions.py) without loads: for loops in other languages.
 
         Its inputs, side by side: ten numbers for each payload, then q, qd ... of n numbers each.
         """
@@ -500,7 +578,7 @@ class TreeDynamics(TreeFacts):
         return self.store.kernel(KERNEL_FUNCTIONS[name])
 
     def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
-        """Return a kernel (see kernels/functions.py) as C source, for controllers without Python; inputs as of `kernel`."""
+        """Return a kernel (see kernel_functions.py) as C source, for controllers without Python; inputs as of `kernel`."""
         self._check_base(KERNEL_FUNCTIONS[name])
         return kernel.c_source(*self.store.traced(KERNEL_FUNCTIONS[name], by_paper=False), function)
 

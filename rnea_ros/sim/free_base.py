@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.vectors import Array
-from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.conditions import Loads
+from ..robots.base_state import BaseState
+from ..robots.conditions import Loads
 from ..robots.robot import Robot
 
 JointMotion = Callable[[float], Sequence[Array]]  # t -> q, qd, qdd, (n,) each

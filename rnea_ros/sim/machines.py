@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, MissingPackage, some
 from ..model import urdf, urdf_reader
-from ..robots.inputs.base_state import BaseState
+from ..robots.base_state import BaseState
 from ..robots.robot import Robot
 from .plant import Instant, Plant
 from .scene import Foot, Tool, scene

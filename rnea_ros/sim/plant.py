@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.drives import DriveLimit
-from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.conditions import Loads
+from ..robots.base_state import BaseState
+from ..robots.conditions import Loads
 from ..robots.robot import Robot
 from .scene import Scene, mujoco
 

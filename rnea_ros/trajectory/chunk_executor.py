@@ -51,9 +51,8 @@ from . import chunk_spline
 from .chunk_spline import INTERPOLATION, Targets
 from .constraints import Constraints, at_rate, limit_shares
 from .limit_utilization import resolve_limits, velocity_limits
-from .link_side import link_side
 from .path import Path
-from .path_dynamics import PathDynamics
+from .path_dynamics import PathDynamics, link_side
 from .speed_factor import smallest_factor
 
 REASONS = ("accepted", "no_position", "stopped", "wrong_shape", "unknown_joint", "not_finite", "bad_times",

@@ -22,7 +22,7 @@ from ..model import robot_file_validation as file_validation
 from ..model import yaml_file
 from ..model.robot_file import RobotFile
 from ..planning.problem import Quantity
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.robot import Robot
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import some
 from ..model.drives import CONTENT_WORDS, CONTENTS, MIN_VELOCITY, TOTAL, DriveLimit, VelocityLimits, utilizations
 from ..model.tree import Limits
-from ..robots.inputs import validation
+from ..robots import validation
 from ..robots.load import TWO_SIDED
 from ..robots.robot import Robot
 from .constraints import QUANTITIES

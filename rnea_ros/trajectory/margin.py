@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.tree import Limits, Model
 from ..robots.robot import Robot
-from .link_side import coulomb_friction, without_coulomb
+from .path_dynamics import coulomb_friction, without_coulomb
 
 STICK_SPEED, STRIBECK_SPEED = 1e-3, 0.02  # rad/s, m/s: within which dry friction changes sign; of stiction
 MIN_SHARE = 0.05

@@ -30,14 +30,14 @@ from ..planning.problem import (
     SmoothingSettings,
     motion_quantity,
 )
-from ..robots.inputs import validation
-from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.conditions import Loads
+from ..robots import validation
+from ..robots.base_state import BaseState
+from ..robots.conditions import Loads
 from ..robots.robot import Robot
 from .clearance import Clearance
 from .limit_utilization import rate_notes, resolve_limits, velocity_limits
-from .link_side import link_side, unenforceable_limits
 from .path import MAX_COORDINATE
+from .path_dynamics import link_side, unenforceable_limits
 
 FORCE = slice(0, 3)  # of a joint wrench
 MIN_WAYPOINT_GAP = 1e-3  # share of the duration between two waypoints

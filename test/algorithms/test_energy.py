@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics
-from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.robots.base_state import BaseState
 from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import FreeFlyer
 from support.oracles import along, difference, example_urdfs, pin, worst

@@ -13,7 +13,7 @@ from rnea_ros.algorithms import forward_dynamics as articulated
 from rnea_ros.algorithms.forward_dynamics import prescribed
 from rnea_ros.algorithms.torque_rate import RootMotion
 from rnea_ros.codegen.program import trace
-from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.kernel_functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, pin, worst
 from support.robots import INERTIAL, LinkSpec, random_state, random_tree, seeds

@@ -24,7 +24,7 @@ from rnea_ros.model.urdf_reader import without_mass
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, WRENCHES, with_wrenches
 from rnea_ros.nodes.dynamics import external_wrenches
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench, wrench_names
-from rnea_ros.robots.inputs.conditions import moving_transform
+from rnea_ros.robots.conditions import moving_transform
 from support.node_bench import ARM, NODE, Bench
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.ros_helpers import ros_domain, stamp

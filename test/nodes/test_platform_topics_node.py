@@ -22,7 +22,7 @@ from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.base_sources import PlatformPoses, platform_suffixes
-from rnea_ros.robots.inputs.base_state import quaternion
+from rnea_ros.robots.base_state import quaternion
 from support.live_bench import LiveBench
 from support.moving_bench import PlatformsBench, fill
 from support.moving_robots import MovingPlatform

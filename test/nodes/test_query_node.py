@@ -20,7 +20,7 @@ from rclpy.qos import QoSProfile
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
 from rnea_ros import Loads, Robot, load
 from rnea_ros.algorithms.inertial_parameters import base_parameters
-from rnea_ros.robots.inputs import base_state
+from rnea_ros.robots import base_state
 from support.node_bench import ARM, NAMES
 from support.oracles import difference
 from support.query_bench import IN_MODEL, NODE, SERVICES, Batch, QueryBench, numbers

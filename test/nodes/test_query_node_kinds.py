@@ -13,7 +13,7 @@ pytest.importorskip("pinocchio")
 
 from rnea_msgs.msg import JointSample, PlatformMotion
 from rnea_ros import load
-from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.robots.base_state import BaseState
 from support.machines import LoopOracle
 from support.query_bench import NODE, QueryBench, numbers, table
 from support.ros_helpers import ros_domain

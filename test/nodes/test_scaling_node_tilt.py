@@ -18,7 +18,7 @@ from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.nodes.common.base import BaseStates
 from rnea_ros.nodes.scaling.robot import BaseOrientation, ScaledRobot
-from rnea_ros.robots.inputs.base_state import quaternion
+from rnea_ros.robots.base_state import quaternion
 from support.oracles import worst
 from support.overspeed_motion import POINTS
 from support.ros_helpers import ros_domain, stamp

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from rnea_ros import BaseState, InputError, Loads, ModelError, load
-from rnea_ros.robots import flexible
+from rnea_ros.trajectory import vibration
 from support.beam_oracle import GRAVITY, LENGTH, MASS, Chain, boom_file, boom_urdf, compare_arm, slew
 
 STIFFNESS = 60.0
@@ -23,7 +23,7 @@ def arm(modes=3, stiffness=STIFFNESS, tip_mass=0.5, axis=PLANAR, entry=None, gra
 
 def held_frequencies(robot):
     """Natural frequencies with the motors held [rad/s], by the robot's mass matrix and the declared stiffness."""
-    return flexible.free_vibration(robot, np.zeros(robot.n)).frequency
+    return vibration.free_vibration(robot, np.zeros(robot.n)).frequency
 
 
 @pytest.mark.parametrize("shapes, errors", [("clamped_free", (1e-9, 1e-5, 1e-3)), ("polynomial", (4e-4, 1e-2, 1.0))])
@@ -51,10 +51,10 @@ def test_torque_and_tip_deflection_of_a_slew_match_a_fine_chain(stiffness, angle
     expected = (4.0 * fine - coarse) / 3.0
     robot = arm(stiffness=stiffness)
     motion = np.array([[hub(t), wrist(t)] for t in times]).transpose(2, 0, 1)
-    whole = flexible.predict_deflection(robot, times, *motion)
+    whole = vibration.predict_deflection(robot, times, *motion)
     tau = robot.inverse_dynamics(*whole[:3])
     columns = [robot.joint_names.index(name) for name in ("hub", "wrist")]
-    tip = flexible.tip_deflection(robot, whole[0])["boom"] + [LENGTH, 0.0, 0.0]
+    tip = vibration.tip_deflection(robot, whole[0])["boom"] + [LENGTH, 0.0, 0.0]
     found = np.column_stack((tau[:, columns], tip[:, :2]))
     size = np.abs(expected).max(axis=0)
     assert size[3] > (0.05 if stiffness > 10 else 0.7)
@@ -80,7 +80,7 @@ def test_tip_position_under_a_force_matches_the_elastica(force, bound):
     robot = arm(stiffness=1.0, tip_mass=1e-6, gravity=(0.0, 0.0, 0.0))
     q, names = np.zeros(robot.n), robot.joint_names
     loads = Loads(world_wrenches={"boom.tip": [0.0, force, 0.0, 0.0, 0.0, 0.0]})
-    columns = flexible.modal_columns(robot)
+    columns = vibration.modal_columns(robot)
     for _ in range(30):
         def pull(q):
             return robot.bias(q, np.zeros(robot.n), loads=loads)[columns]
@@ -99,7 +99,7 @@ def test_stiff_beam_has_the_torques_of_the_rigid_link():
     columns = [robot.joint_names.index(name) for name in ("hub", "wrist")]
     whole = np.zeros((4, robot.n))
     whole[:, columns] = q, qd, qdd, qddd
-    predictor = flexible.FlexiblePredictor(robot)
+    predictor = vibration.FlexiblePredictor(robot)
     whole[0, predictor.columns] = predictor.equilibrium(whole[:, columns])
     found, expected = robot.solve(*whole), rigid.torque_and_rate(q, qd, qdd, qddd)
     np.testing.assert_allclose(found.torques[0][columns], expected[0], rtol=1e-6)
@@ -121,11 +121,11 @@ def spatial(**options):
 def test_motor_power_equals_energy_rate_plus_damping_loss(options):
     robot, rng = spatial(**options), np.random.default_rng(3)
     q, qd, qdd = 0.05 * rng.normal(size=(3, robot.n))
-    q[flexible.modal_columns(robot)] *= 0.02
+    q[vibration.modal_columns(robot)] *= 0.02
     base = {"base": BaseState((0.1, 0.2, 0.3), (0.0, 0.0, 0.0, 1.0), 0.3 * rng.normal(size=6))} if options else {}
     found = robot.solve(q, qd, 20.0 * qdd, np.zeros(robot.n), **base)
     acceleration = np.array([found.positions[name][2] for name in robot.joint_names])
-    damping = {mode.joint: mode.damping for beam in flexible.flexible_links(robot) for mode in beam.modes}
+    damping = {mode.joint: mode.damping for beam in vibration.flexible_links(robot) for mode in beam.modes}
     power = sum(found.torques[0][k] * qd[k] if name not in damping else -damping[name] * qd[k]**2
                 for k, name in enumerate(robot.joint_names))
     h = 1e-5
@@ -142,13 +142,13 @@ def test_motor_power_equals_energy_rate_plus_damping_loss(options):
 
     slopes = [(energy(k * h) - energy(-k * h)) / (2.0 * k * h) for k in (1, 2)]
     assert abs((4.0 * slopes[0] - slopes[1]) / 3.0 - power) < 1e-6 * max(1.0, abs(power))
-    assert len(flexible.driven_joints(robot)) == 3 and len(damping) == 5
+    assert len(vibration.driven_joints(robot)) == 3 and len(damping) == 5
 
 
 def test_rates_of_torques_and_root_moments_match_differences_along_the_motion():
     robot = spatial()
     rng = np.random.default_rng(4)
-    driven = len(flexible.driven_joints(robot))
+    driven = len(vibration.driven_joints(robot))
     amplitude, phase = rng.uniform(0.3, 0.8, driven), rng.uniform(0.0, 6.0, driven)
     h, w = 2e-4, 5.0
     times = 0.05 + h * np.arange(-3, 4)
@@ -156,14 +156,14 @@ def test_rates_of_torques_and_root_moments_match_differences_along_the_motion():
     def wave(t):
         return np.array([amplitude * w**k * np.sin(w * t + phase + 0.5 * np.pi * k) for k in range(4)])
 
-    predictor = flexible.FlexiblePredictor(robot)
+    predictor = vibration.FlexiblePredictor(robot)
     predictor.advance(0.0, wave(0.0))
     whole = np.array([predictor.advance(t, wave(t)) for t in times]).swapaxes(0, 1)
     tau, rate = robot.torque_and_rate(*whole)
     weights = np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / (60.0 * h)
     columns = [k for k in range(robot.n) if k not in predictor.columns]
     np.testing.assert_allclose(weights @ tau[:, columns], rate[3, columns], atol=1e-6 * np.abs(rate[3]).max())
-    for load_ in flexible.root_loads(robot, *whole)["boom"].values():
+    for load_ in vibration.root_loads(robot, *whole)["boom"].values():
         assert abs(weights @ load_.moment[:, 0] - load_.moment[3, 1]) < 1e-5 * np.abs(load_.moment[:, 1]).max()
 
 
@@ -171,12 +171,12 @@ def test_root_moment_at_rest_equals_the_gravity_moment_beyond_the_root():
     bending = {"z": {"direction": [0, 0, 1], "stiffness": STIFFNESS, "section_modulus": 2e-6}}
     robot = arm(axis="0 1 0", entry={"bending": bending})
     motion = np.zeros((4, 2))
-    whole = flexible.FlexiblePredictor(robot).advance(0.0, motion)
-    root = flexible.root_loads(robot, *whole)["boom"]["z"]
+    whole = vibration.FlexiblePredictor(robot).advance(0.0, motion)
+    root = vibration.root_loads(robot, *whole)["boom"]["z"]
     hub = robot.gravity(whole[0])[robot.independent.index("hub")]
     # bending upwards turns about -y: the moment of the weight about the hub, seen along that axis
     assert abs(root.moment[0] + hub) < 1e-9 and abs(root.stress[0] - root.moment[0] / 2e-6) < 1e-3
-    tip = flexible.tip_deflection(robot, whole[0])["boom"]
+    tip = vibration.tip_deflection(robot, whole[0])["boom"]
     weight, hand = 9.81 * MASS, 9.81 * 0.5
     small = -(weight / 8.0 + hand * (1.0 / 3.0 + 0.1 / 2.0)) / STIFFNESS  # first order, by the textbook
     assert abs(tip[2] / small - 1.0) < 0.02
@@ -203,10 +203,10 @@ def test_tabulated_mode_shapes_give_bounded_frequencies():
 def test_residual_vibration_bounds_the_swing_after_the_motion():
     robot, times = arm(), np.linspace(0.0, 1.6, 321)
     motion = np.array([[slew(1.0, 0.6)(t), slew(0.3, 0.6)(t)] for t in times]).transpose(2, 0, 1)
-    whole = flexible.predict_deflection(robot, times, *motion)
+    whole = vibration.predict_deflection(robot, times, *motion)
     end = int(np.searchsorted(times, 0.6)) + 1
-    swing = np.abs(flexible.tip_deflection(robot, whole[0, end:])["boom"][:, 1]).max()
-    left = flexible.residual_vibration(robot, whole[:, end])["boom"]
+    swing = np.abs(vibration.tip_deflection(robot, whole[0, end:])["boom"][:, 1]).max()
+    left = vibration.residual_vibration(robot, whole[:, end])["boom"]
     assert swing > 0.01 and swing < left * 1.02 < swing * 1.2
 
 
@@ -227,9 +227,9 @@ def test_invalid_flexible_links_are_rejected(entry, words):
 
 def test_functions_of_flexible_links_reject_rigid_robots_and_moving_bases():
     with pytest.raises(InputError, match="has no flexible links"):
-        flexible.free_vibration(load(boom_urdf()), np.zeros(2))
+        vibration.free_vibration(load(boom_urdf()), np.zeros(2))
     with pytest.raises(InputError, match="predicted on a fixed base"):
-        flexible.FlexiblePredictor(spatial(base="floating"))
+        vibration.FlexiblePredictor(spatial(base="floating"))
     with pytest.raises(ModelError, match="link 'arm' does not exist"):
         load(boom_urdf(), {"flexible_links": {"arm": {"end": [1, 0, 0], "bending": {
             "y": {"direction": [0, 1, 0], "stiffness": 1.0}}}}})

@@ -10,7 +10,7 @@ from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics
 from rnea_ros.codegen.program import trace
 from rnea_ros.model.tree import Link, frozen
-from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.kernel_functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import CASES, GRAVITY, SEEDS, FreeFlyer, example, loads, oracle, random_base, robot, source, state
 from support.golden_models import from_table

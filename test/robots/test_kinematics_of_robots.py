@@ -19,8 +19,8 @@ from rnea_ros import (
 )
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.demo.parallel_machines import gough_stewart
-from rnea_ros.robots.inputs.base_state import base_motion
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.base_state import base_motion
+from rnea_ros.robots.platform_motion import PlatformMotion
 from rnea_ros.robots.tree import TreeDynamics
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst

@@ -17,7 +17,7 @@ from rnea_ros import (
     load,
 )
 from rnea_ros.demo.parallel_machines import gough_stewart
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.platform_motion import PlatformMotion
 from support.parallel_machines import delta, planar_3rrr
 from support.robots import arm, motor_file
 

@@ -15,7 +15,7 @@ import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.codegen import llvm_text
 from rnea_ros.codegen.program import trace
-from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.kernel_functions import KERNEL_FUNCTIONS
 
 STANFORD = Path(rnea_ros.__file__).parents[1] / "urdf" / "stanford.urdf"
 TERMS = {"joint1": JointDynamics(coulomb=0.3, viscous=0.2, rotor_inertia=0.1)}

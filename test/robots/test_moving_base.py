@@ -9,7 +9,7 @@ import pytest
 
 from rnea_ros import BaseState, InputError, Loads, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
-from rnea_ros.robots.inputs.base_state import base_motion, quaternion
+from rnea_ros.robots.base_state import base_motion, quaternion
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.sim.free_base import simulate_free_base
 from rnea_ros.trajectory.path_dynamics import PathDynamics

@@ -20,7 +20,7 @@ from rnea_ros import (
 )
 from rnea_ros.codegen import kernel
 from rnea_ros.demo.elastic_control import InverseDynamicsController
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.platform_motion import PlatformMotion
 from rnea_ros.robots.tree import TreeDynamics
 from support.parallel_machines import planar_3rrr
 from support.robots import arm, motor_file

@@ -17,7 +17,7 @@ from rnea_ros.nodes.common.base import (
     quaternion_product,
     upright,
 )
-from rnea_ros.robots.inputs.base_state import base_motion, quaternion
+from rnea_ros.robots.base_state import base_motion, quaternion
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
 

@@ -11,7 +11,7 @@ import pytest
 from rnea_ros import load
 from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.errors import Rejected
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.platform_motion import PlatformMotion
 from support.oracles import deviation
 from support.parallel_machines import delta, planar_3rrr
 

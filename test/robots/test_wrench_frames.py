@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pinocchio")
 
 from rnea_ros import InputError, Loads, Robot
-from rnea_ros.robots.inputs.conditions import moving_transform, rigid_transform
+from rnea_ros.robots.conditions import moving_transform, rigid_transform
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robots import arm, random_state, random_tree, seeds
 

@@ -11,7 +11,7 @@ from rnea_ros import load
 from rnea_ros.model import robot_file, urdf_reader
 from rnea_ros.model import urdf as urdf_model
 from rnea_ros.model.flexible_links import with_flexible_links
-from rnea_ros.robots import flexible
+from rnea_ros.trajectory import vibration
 
 LENGTH, MASS, TIP_MASS, TIP_COM, TIP_INERTIA = 1.0, 0.8, 0.5, 0.1, 0.004  # of boom and hand
 GRAVITY = (0.0, 0.0, -9.81)
@@ -147,7 +147,7 @@ class ArmOracle:
             scale = next((chain.leaders[leader] for chain in made if leader in chain.leaders), 1.0)
             self.G[self.model.joints[self.model.getJointId(name)].idx_v, names.index(leader)] = scale * (
                 1.0 if mimic is None else float(mimic.get("multiplier")))
-        modes = {mode.joint: mode for beam in flexible.flexible_links(robot) for mode in beam.modes}
+        modes = {mode.joint: mode for beam in vibration.flexible_links(robot) for mode in beam.modes}
         self.K, self.D = (np.array([getattr(modes[name], what) if name in modes else 0.0 for name in names])
                           for what in ("stiffness", "damping"))
         self.driven = np.array([name not in modes for name in names])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import load
-from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.robots.base_state import BaseState
 from support.oracles import example_urdfs, frame_kinematics, pin
 from support.robots import INERTIAL, LinkSpec, random_state, random_tree
 

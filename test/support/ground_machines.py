@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.robots.inputs.base_state import base_motion
+from rnea_ros.robots.base_state import base_motion
 from support.combined_machines import NODES, WEIGHTS, link
 from support.machines import Body, text
 

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3, Wr
 from rnea_msgs import srv
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench, ModelInfo
 from rnea_ros import Loads
-from rnea_ros.robots.inputs import base_state
+from rnea_ros.robots import base_state
 from support.node_bench import NAMES
 from support.ros_helpers import LATCHED, RosDomain
 

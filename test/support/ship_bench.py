@@ -9,7 +9,7 @@ from sensor_msgs.msg import Imu
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
 from rnea_ros import load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.robots.inputs.base_state import base_motion
+from rnea_ros.robots.base_state import base_motion
 from support.free_flyer import FreeFlyer
 from support.live_bench import URDF, LiveBench
 from support.machines import solve

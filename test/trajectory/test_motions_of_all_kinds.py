@@ -17,9 +17,8 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import BaseState, InputError, Robot, load, plan_motion
 from rnea_ros.trajectory.constraints import Constraints, torque_terms
-from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.path import path_through
-from rnea_ros.trajectory.path_dynamics import PathDynamics
+from rnea_ros.trajectory.path_dynamics import PathDynamics, default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.retiming import retime_motion
 from rnea_ros.trajectory.sample_torques import TorqueStream
 from support.machines import LoopOracle

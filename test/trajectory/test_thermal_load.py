@@ -8,8 +8,7 @@ import pytest
 from rnea_ros import InputError, load
 from rnea_ros.cli import main
 from rnea_ros.model.drives import Drive
-from rnea_ros.trajectory.retiming import retime_motion
-from rnea_ros.trajectory.thermal_load import ThermalAccumulator, slow_to_continuous_duty, thermal_drives
+from rnea_ros.trajectory.retiming import ThermalAccumulator, retime_motion, slow_to_continuous_duty, thermal_drives
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ROOT, urdf, waypoints
 

@@ -70,7 +70,7 @@ from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.topics import LATCHED
-from rnea_ros.robots.inputs.base_state import quaternion
+from rnea_ros.robots.base_state import quaternion
 from rnea_ros.sim.machines import MACHINES, machine
 from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, InstantRates, Noise, Sensors, with_rates
 

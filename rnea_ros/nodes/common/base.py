@@ -37,7 +37,7 @@ from rnea_ros.nodes.common.cdr import NumbersReader, Reader, StampedNumbers
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.pairing import PairedInput, check_age, extrapolated, interpolated
 from rnea_ros.nodes.common.topics import Jumped, Timeline, Topics
-from rnea_ros.robots.inputs.base_state import BaseState, quaternion
+from rnea_ros.robots.base_state import BaseState, quaternion
 
 UPSIDE_DOWN = 1e-9  # rad; so near to half a turn its axis is lost in rounding
 
@@ -155,7 +155,7 @@ UNKNOWN_VECTOR = np.full(3, np.nan)
 
 
 class BaseMotion(NamedTuple):
-    """State of a base with its acceleration and jerk, see robots/inputs/base_state.py.
+    """State of a base with its acceleration and jerk, see robots/base_state.py.
 
     Torques depend on the acceleration less gravity along the axes of the base. So where the orientation is unknown, the world
     is taken to have the base's axes at this instant; where the position is unknown, it is the origin.

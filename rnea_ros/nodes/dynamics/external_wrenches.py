@@ -29,7 +29,7 @@ from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.topics import Jumped, Timeline
 from rnea_ros.nodes.dynamics.served_robot import LoadsOf, ServedRobot
-from rnea_ros.robots.inputs.conditions import WrenchTransform, moving_transform, rigid_transform
+from rnea_ros.robots.conditions import WrenchTransform, moving_transform, rigid_transform
 from rnea_ros.robots.tree import TreeDynamics
 
 ZERO_WRENCH = np.zeros(6), np.zeros(6)  # and its rate

@@ -40,14 +40,13 @@ from rnea_ros.nodes.dynamics.base_sources import (
 )
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING, FIELDS
-from rnea_ros.robots import flexible
-from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
-from rnea_ros.robots.inputs.base_state import quaternion
-from rnea_ros.robots.moving_tree import zero_moment_point
+from rnea_ros.robots.base_state import quaternion
+from rnea_ros.robots.closure import Found, LoopTracker, TrackedPose
 from rnea_ros.robots.results import Dynamics
 from rnea_ros.robots.rolling import WheelLoad, tip_over_margin, wheel_loads
-from rnea_ros.robots.solution import ConstraintWrench, Solution
+from rnea_ros.robots.solution import ConstraintWrench, Solution, zero_moment_point
 from rnea_ros.robots.tree import TreeDynamics
+from rnea_ros.trajectory import vibration
 
 UNKNOWN_POINT, UNKNOWN_WRENCH = np.full(3, np.nan), np.full(6, np.nan)
 
@@ -799,7 +798,7 @@ class ServedFlexibleRobot(ServedRobot):
     def __init__(self, robot: Robot, values: Values):
         """Create a robot. Raises InputError where deflections cannot be predicted, as on a base that moves."""
         super().__init__(robot)
-        self.predictor = flexible.FlexiblePredictor(robot)
+        self.predictor = vibration.FlexiblePredictor(robot)
         self._general = ServedGeneralRobot(robot, values)
         self._driven, self._modes = self.predictor.driven, self.predictor.columns
         self.joint_names, self.n = tuple(robot.joint_names[k] for k in self._driven), len(self._driven)
@@ -817,7 +816,7 @@ class ServedFlexibleRobot(ServedRobot):
     def prepare(self, loads: LoadsOf) -> None:
         self._general.prepare(loads)
         self.predictor.advance(0.0, np.zeros((4, self.n)))
-        flexible.root_loads(self.robot, *self._last)
+        vibration.root_loads(self.robot, *self._last)
         self.predictor.restart()
 
     def connect(self, topics: Topics) -> None:
@@ -865,7 +864,7 @@ class ServedFlexibleRobot(ServedRobot):
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = {"flexible.restarts": self._restarts}
         try:
-            tips, roots = flexible.tip_deflection(self.robot, self._last[0]), flexible.root_loads(self.robot, *self._last)
+            tips, roots = vibration.tip_deflection(self.robot, self._last[0]), vibration.root_loads(self.robot, *self._last)
         except InputError:  # internal forces that loops leave open
             return found
         for link, tip in tips.items():

@@ -11,7 +11,7 @@ from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
 from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
+from rnea_ros.trajectory.path_dynamics import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
 
 IMU_AVERAGING_NS = 500_000_000  # window in which accelerations are averaged, so that the base may sway

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ...algebra.linalg import pivots
-from ...algebra.vectors import ZERO
-from ...algorithms import component_rate, kinematics
-from ...algorithms import energy as energetics
-from ...algorithms import forward_dynamics as bodies
-from ...algorithms import sensitivities as closed_form
-from ...algorithms import torque_rate as newton_euler
-from ...algorithms.component_rate import link_shares
-from ...algorithms.joint_dynamics import without_load_friction
-from ...algorithms.torque_rate import RootMotion, on_links
-from ...model.tree import Model
-from .store import KernelFunction
+from ..algebra.linalg import pivots
+from ..algebra.vectors import ZERO
+from ..algorithms import component_rate, kinematics
+from ..algorithms import energy as energetics
+from ..algorithms import forward_dynamics as bodies
+from ..algorithms import sensitivities as closed_form
+from ..algorithms import torque_rate as newton_euler
+from ..algorithms.component_rate import link_shares
+from ..algorithms.joint_dynamics import without_load_friction
+from ..algorithms.torque_rate import RootMotion, on_links
+from ..model.tree import Model
+from .kernel_store import KernelFunction
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
 
@@ -350,6 +350,12 @@ BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobi
           jacobian_rate: ("q", "qd", "point"), free_link_pose: ("q", "point", *BASE),
           free_link_velocity: ("q", "qd", "point", *MOVING), free_jacobian: ("q", "point", "base_rotation"),
           free_jacobian_rate: ("q", "qd", "point", *MOVING)}
+
+
+# The same on a moving base, and what they take of BaseState beside motion and point.
+ON_MOVING_BASE: dict[Callable[..., Any], tuple[Callable[..., Any], str, str]] = {
+    link_pose: (free_link_pose, "turn", "position"), link_velocity: (free_link_velocity, "turn", "velocity"),
+    jacobian: (free_jacobian, "turn", ""), jacobian_rate: (free_jacobian_rate, "turn", "velocity")}
 
 
 def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:

@@ -9,26 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algorithms import closed_loops
-from ...codegen import kernel
-from ...codegen.kernel import Kernel
-from ...codegen.program import larger
-from ...errors import InputError, PoseError, some
-from ...model.tree import Model
-from ..inputs import validation
-from ..inputs.platform_motion import PlatformMotion
-from .loop_closure import LoopEquations
-from .loops import Loops
-from .newton import (
-    ALMOST,
-    CLOSED,
-    EASY,
-    MAX_CONDITION,
+from ..algorithms import closed_loops
+from ..codegen import kernel
+from ..codegen.kernel import Kernel
+from ..codegen.program import larger
+from ..errors import InputError, PoseError, some
+from ..model.tree import Model
+from . import validation
+from .closure import (
     NOT_CLOSED,
     NOT_FOLLOWED,
+    OPTIONS,
     OUT_OF_REACH,
     SINGULAR,
-    STEPS,
+    LoopEquations,
     NewtonSolution,
     NewtonStep,
     TracedInverse,
@@ -39,10 +33,9 @@ from .newton import (
     norm,
     walk,
 )
+from .loops import Loops
+from .platform_motion import PlatformMotion
 
-PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
-ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow
-EXACT_GAP = 1e-11  # rad or shares of the unit of length: gap that is left by the compiled steps
 NO_INDICATOR = np.zeros(1)
 
 
@@ -75,7 +68,7 @@ class PlatformClosure(LoopEquations):
     def check_decided(self, trials: Sequence[np.ndarray]) -> None:
         """Raise InputError where platforms do not decide the other joints at any of these closed poses (n,)."""
         inverses = [self.passive_inverse(q) for q in trials]
-        if all(one.condition > MAX_CONDITION for one in inverses):
+        if all(one.condition > OPTIONS.max_condition for one in inverses):
             weakest = np.abs(inverses[0].weakest)
             names = some(self.model.joint_names[self.passive[k]] for k in np.flatnonzero(weakest > 0.3 * weakest.max()))
             platforms = some(one.link for one in self.platforms)
@@ -130,13 +123,13 @@ class PlatformClosure(LoopEquations):
             rows = [motion.rows() for motion in motions]
             q = self.coordinates(rows, self.reach(rows, near))
             found = self._follow.call(q, NO_INDICATOR, *map(np.ascontiguousarray, rates))
-            far = found is None or found[5][1] > EASY
-            if far and (condition := self.passive_inverse(q).condition) > MAX_CONDITION:
+            far = found is None or found[5][1] > OPTIONS.easy_condition
+            if far and (condition := self.passive_inverse(q).condition) > OPTIONS.max_condition:
                 raise self._singular_legs(q, condition)
             if found is None:
                 raise validation.too_large("motion of the legs")
         *moved, every, _, sizes, left = found
-        if max(sizes.tolist()[:orders], default=0.0) > ALLOWED:
+        if max(sizes.tolist()[:orders], default=0.0) > OPTIONS.follow_tol:
             self._check_followed(left[:orders], rates)
         return moved, every
 
@@ -148,7 +141,8 @@ class PlatformClosure(LoopEquations):
         indicator and condition; sizes of what the legs do not follow, and that itself (3, m).
         """
         sizes = {"q": self.model.n, "indicator": 1, **dict.fromkeys(("velocity", "acceleration", "jerk"), len(self._still))}
-        return kernel.build(self._followed, sizes, self._backend, (self._closing, ALMOST, STEPS), self._recipe())
+        newton = self._closing, OPTIONS.last_step_gap, OPTIONS.compiled_steps
+        return kernel.build(self._followed, sizes, self._backend, newton, self._recipe())
 
     def _recipe(self) -> str:
         """Everything that decides the kernel, in words and numbers."""
@@ -184,9 +178,9 @@ class PlatformClosure(LoopEquations):
     def _followed(self, q: Any, indicator: Any, **rates: Any) -> list[Any]:
         steps, condition = self.motion_of_legs(q, *rates.values())
         values, left = np.array(self.phi(q)), closed_loops.closure_rates(self.phi, q, *steps)
-        gap = largest(values / self.units.equations) * (1.0 / EXACT_GAP)
+        gap = largest(values / self.units.equations) * (1.0 / OPTIONS.compiled_gap)
         every = [q, *steps]
-        indicators = [larger(larger(indicator[0], gap), condition * (1.0 / EASY)), condition]
+        indicators = [larger(larger(indicator[0], gap), condition * (1.0 / OPTIONS.easy_condition)), condition]
         return [*(part[self._columns] for part in every), every, indicators,
                 [norm(part / self.units.equations) for part in left], left]
 
@@ -217,7 +211,7 @@ class PlatformClosure(LoopEquations):
 
         def solve_at(s: float, x: np.ndarray) -> NewtonSolution:
             there = newton(partial(step_at, posed(s)), x, units)
-            passing = s < 1.0 and there.step.gap <= PASSING
+            passing = s < 1.0 and there.step.gap <= OPTIONS.max_passing_gap
             return NewtonSolution(there.x, there.step._replace(gap=0.0)) if passing else there
 
         units = Units(self.units.equations, self.units.unknowns[self.passive])
@@ -236,7 +230,7 @@ class PlatformClosure(LoopEquations):
         if not solution.closed:
             raise PoseError(NOT_CLOSED, f"guess: {self.worst_gap(solution.x)} at best; positions of all joints near this "
                                         "pose are needed")
-        if solution.step.condition > MAX_CONDITION:
+        if solution.step.condition > OPTIONS.max_condition:
             raise self._singular_legs(solution.x, solution.step.condition)
         return solution.x
 
@@ -250,7 +244,7 @@ class PlatformClosure(LoopEquations):
         """Raise an error if the rates of the closure do not vanish: the legs do not allow this motion of the platform."""
         for order, (word, rate) in enumerate(zip(("velocity", "acceleration", "jerk"), left)):
             scale = max(1.0, *(float(np.abs(part / self.twist_units).max()) for part in rates[:order + 1]))
-            if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):
+            if np.abs(rate / self.units.equations).max() > OPTIONS.follow_tol * scale ** (order + 1):
                 name, size, unit = self.loops.worst(rate, self.units.equations)
                 raise PoseError(NOT_FOLLOWED, f"the legs do not allow this {word} of the platform: it would tear joint "
                                               f"'{name}' apart, by {size:.3g} {unit}/s^{order + 1}. The platform must stay in "
@@ -260,11 +254,11 @@ class PlatformClosure(LoopEquations):
         weakest = np.abs(self.passive_inverse(q).weakest)
         names = some(self.model.joint_names[self.passive[k]] for k in np.flatnonzero(weakest > 0.3 * weakest.max(initial=0.0)))
         return PoseError(SINGULAR, f"a leg is at a singular pose: the platform does not determine {names} (condition number "
-                                   f"{condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+                                   f"{condition:.2g}, at most {OPTIONS.max_condition:.0e} is allowed)")
 
     def _no_way(self, q: np.ndarray, goals: Sequence[np.ndarray], reached: float) -> PoseError:
         there = self._solve(goals, q)
-        if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
+        if there.step.gap <= np.sqrt(OPTIONS.closed_gap) and there.step.condition > OPTIONS.max_condition:
             return self._singular_legs(there.x, there.step.condition)
         where = "; ".join(", ".join(f"{x:.6g}" for x in goal[9:12]) for goal in goals)
         return PoseError(OUT_OF_REACH, f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, "

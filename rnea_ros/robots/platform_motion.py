@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...algebra.vectors import Array
-from ...errors import InputError, some
-from ...model.tree import frozen
+from ..algebra.vectors import Array
+from ..errors import InputError, some
+from ..model.tree import frozen
 from .validation import numbers, sound
 
 ORTHONORMAL = 1e-9

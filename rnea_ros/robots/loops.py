@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.vectors import cross, rot_x, rot_z, rpy
-from ...algorithms.closed_loops import HELD, Cut
-from ...algorithms.kinematics import base_poses, within
-from ...model import robot_file
-from ...model.robot_file import Source
-from ...model.robot_file_schema import MJCF
-from ...model.tree import Frame, Model, frozen
-from ..inputs.platform_motion import PlatformMotion
+from ..algebra.vectors import cross, rot_x, rot_z, rpy
+from ..algorithms.closed_loops import HELD, Cut
+from ..algorithms.kinematics import base_poses, within
+from ..model import robot_file
+from ..model.robot_file import Source
+from ..model.robot_file_schema import MJCF
+from ..model.tree import Frame, Model, frozen
+from .platform_motion import PlatformMotion
 
 FAR = 1.0  # rad: where |ry| is larger, another chart serves better
 CHART = 3  # number of the chart among the seven joints

@@ -10,8 +10,8 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from ...errors import InputError, shown, some
-from ...model.tree import Limits, Model, frozen
+from ..errors import InputError, shown, some
+from ..model.tree import Limits, Model, frozen
 
 # Options of robots with a moving base, loops, or motors behind springs.
 OPTIONS_OF_OTHERS = ("base", "guess", "motors")

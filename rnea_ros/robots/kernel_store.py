@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.vectors import Array
-from ...algorithms.equations import with_bodies
-from ...algorithms.inertial_parameters import regrouped
-from ...codegen import kernel
-from ...codegen.kernel import Kernel
-from ...errors import InputError
-from ...model.tree import Model, frozen
-from ..inputs import validation
-from ..inputs.conditions import Loads, Payload, checked_loads
+from ..algebra.vectors import Array
+from ..algorithms.equations import with_bodies
+from ..algorithms.inertial_parameters import regrouped
+from ..codegen import kernel
+from ..codegen.kernel import Kernel
+from ..errors import InputError
+from ..model.tree import Model, frozen
+from . import validation
+from .conditions import Loads, Payload, checked_loads
 
 
 class KernelFunction(NamedTuple):

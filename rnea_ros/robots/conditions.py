@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.vectors import Array, rotate_inertia, shift, skew
-from ...algorithms.equations import with_bodies
-from ...errors import InputError, shown
-from ...model.tree import Frame, Frozen, Model, frozen
+from ..algebra.vectors import Array, rotate_inertia, shift, skew
+from ..algorithms.equations import with_bodies
+from ..errors import InputError, shown
+from ..model.tree import Frame, Frozen, Model, frozen
 from . import validation
 from .base_state import BaseState
 from .validation import numbers
 
 if TYPE_CHECKING:
-    from ..tree import TreeDynamics
+    from .tree import TreeDynamics
 
 Wrenches = Mapping[str, Any]  # {URDF link: (6,) or (samples, 6)}
 

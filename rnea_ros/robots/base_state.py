@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ...algebra.taylor import Jet, derivative, jets
-from ...algebra.vectors import cross, rpy
-from ...errors import InputError, shown
-from ...model.tree import frozen
+from ..algebra.taylor import Jet, derivative, jets
+from ..algebra.vectors import cross, rpy
+from ..errors import InputError, shown
+from ..model.tree import frozen
 from . import validation
 
 QUATERNION_SLACK = 1e-3  # a longer way from unit length is no rounding

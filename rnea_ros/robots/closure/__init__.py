@@ -1,1 +1,0 @@
-"""Closed loops: passive joints and legs from active ones."""

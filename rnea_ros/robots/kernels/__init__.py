@@ -1,1 +1,0 @@
-"""Functions that are compiled, and the store of kernels."""
