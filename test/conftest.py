@@ -26,11 +26,18 @@ LONGEST = ("test_scaling_node", "test_timings", "test_demo", "test_scaling_node_
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+# Tests of these folders and files run kernels as users do. The others compile more than they evaluate, and LLVM would take
+# half of their time: they run the same instructions, compiled without optimisation. `make campaign` optimises everywhere.
+OPTIMIZED = ("codegen", "execution", "export", "gait", "interop", "nodes", "planning", "project", "test_golden")
+OPTIMIZATION = "RNEA_ROS_OPTIMIZATION"
+
 # Folders of this run, which the first process makes: workers, and the processes that they start, inherit them.
 FOLDERS: list[str] = []
 if not IS_WORKER:
     FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_kernels_"))
     os.environ["RNEA_ROS_CACHE"] = FOLDERS[-1]  # each kernel is compiled once
+    FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_programs_"))
+    os.environ["RNEA_TEST_PROGRAMS"] = FOLDERS[-1]  # and each program in C++
     # Where Python may not write bytecode beside the sources, some hundred processes would each compile all that they import,
     # which takes longer than most of them run.
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
@@ -79,6 +86,15 @@ def ros(tmp_path: Path) -> Iterator[Any]:
 
     with ros_domain(tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _optimization(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Choose the optimisation of kernels for a test file and the processes that it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not {request.path.parent.name, request.path.stem} & set(OPTIMIZED) and "RNEA_TEST_SEEDS" not in os.environ:
+            patch.setenv(OPTIMIZATION, "0")
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

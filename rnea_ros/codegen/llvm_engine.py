@@ -19,6 +19,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from ..errors import InputError
 from . import cache, python_call
 from .llvm_text import batch_text, kernel_text, splat
 from .program import Program
@@ -196,6 +197,9 @@ _ROW = """  %xo = mul i64 %k, {inputs}
 """
 
 THOROUGH, QUICK = 2, 1  # optimisation levels; the quick one takes two thirds of the time, and code with solves runs as fast
+# Environment variable with the highest level to use, 0 to 2. 0 compiles in a third of the time and makes slower code with the
+# same results, for processes that compile more than they evaluate.
+HIGHEST_LEVEL = "RNEA_ROS_OPTIMIZATION"
 
 _KERNEL = """
 define void @kernel(ptr %x, ptr %y) {{
@@ -375,6 +379,7 @@ def _compiled(text: str, level: int = THOROUGH) -> Any:
 
 def _machine(level: int) -> tuple[Any, tuple[Any, ...]]:
     """Return the LLVM target of this processor, and a key of its code."""
+    level = min(level, _highest_level())
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()
@@ -383,6 +388,13 @@ def _machine(level: int) -> tuple[Any, tuple[Any, ...]]:
     made_by = (llvmlite.__version__, llvm.llvm_version_info, machine.triple, cpu, features)
     made_by += () if level == THOROUGH else (level,)
     return machine, made_by
+
+
+def _highest_level() -> int:
+    given = os.environ.get(HIGHEST_LEVEL, "")
+    if given not in ("", "0", "1", "2"):
+        raise InputError(f"environment variable {HIGHEST_LEVEL} is '{given}'; allowed are 0, 1 and 2")
+    return int(given or THOROUGH)
 
 
 def _loaded(machine: Any, code: bytes) -> Any:

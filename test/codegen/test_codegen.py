@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rnea_ros
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, Robot, load
 from rnea_ros.algebra.vectors import cross
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.codegen import kernel, llvm_text, python
@@ -22,6 +22,7 @@ from support.golden_models import from_table
 from support.oracles import GOLDEN
 from support.robots import arm
 
+URDF = Path(__file__).resolve().parents[2] / "urdf"
 BACKENDS = ("llvm", "python", "reference")
 UNARY = (np.sin, np.cos, np.tanh, lambda x: -x, lambda x: np.sqrt(1.0 + x * x), lambda x: np.exp(-(x * x)),
          lambda x: np.tan(0.3 * np.tanh(x)), lambda x: +1.0 * x, lambda x: 0.0 - (-x), abs)
@@ -59,6 +60,30 @@ def test_kernels_of_random_graphs_equal_the_python_function(backend):
         for x in np.random.default_rng(seed).normal(size=(5, 4)):
             plain = np.array(text([float(v) for v in x])[0], dtype=float)
             np.testing.assert_allclose(compiled(x)[0], plain, rtol=1e-10, atol=1e-12, err_msg=f"seed {seed}")
+
+
+@pytest.mark.parametrize("name", ["five_bar", "stanford"])
+def test_kernels_are_bitwise_equal_at_every_level_of_optimization(monkeypatch, tmp_path, name):
+    """Kernels of a loop solve linear systems. 300 samples are evaluated by code for batches."""
+    monkeypatch.setenv("RNEA_ROS_CACHE", str(tmp_path))
+    found, files = [], [0]
+    for level in "012":
+        monkeypatch.setenv("RNEA_ROS_OPTIMIZATION", level)
+        robot = load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml")
+        motion = np.random.default_rng(0).uniform(-0.2, 0.2, (4, 300, robot.n))
+        motion[0] += robot.home_motion[0]
+        found.append([*robot.torque_and_rate(*motion), *robot.torque_and_rate(*motion[:, 0])])
+        files.append(len(list(tmp_path.iterdir())))
+    assert files[3] > files[1] > files[0]  # each level has separate files
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_unknown_level_of_optimization_is_rejected(monkeypatch):
+    monkeypatch.setenv("RNEA_ROS_OPTIMIZATION", "3")
+    with pytest.raises(InputError, match="RNEA_ROS_OPTIMIZATION is '3'; allowed are 0, 1 and 2"):
+        kernel.build(lambda x: [x], {"x": 1}, "llvm")
 
 
 def test_llvm_and_python_kernels_agree_up_to_rounding():
@@ -315,7 +340,7 @@ def without_llvm(instead):
 
 @pytest.mark.parametrize("name", ["branched", "palletiser", "seven_r", "stanford"])
 def test_torques_are_bitwise_equal_in_every_kernel(name):
-    robot = Robot.from_urdf(Path(__file__).parents[2] / "urdf" / f"{name}.urdf")
+    robot = Robot.from_urdf(URDF / f"{name}.urdf")
     motion = np.random.default_rng(0).uniform(-2, 2, (4, 20, robot.n))
     tau, tau_rate = robot.torque_and_rate(*motion)
     parts = robot.dynamics(*motion)

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from support.controller_harness import COMPILER, NO_COMPILER, build
+from support.controller_harness import COMPILER, NO_COMPILER, library
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,5 +16,5 @@ def compiler():
 
 
 @pytest.fixture(scope="session")
-def code(tmp_path_factory):
-    return ctypes.CDLL(str(build(tmp_path_factory.mktemp("controllers") / "harness.so", "-O1", "-fPIC", "-shared")))
+def code():
+    return ctypes.CDLL(str(library()))

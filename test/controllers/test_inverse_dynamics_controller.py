@@ -12,7 +12,7 @@ import pytest
 
 from rnea_ros import load
 from rnea_ros.cli.main import main
-from support.controller_harness import COMPILER, FAILURE, PLUGIN, SUCCESS, Controller, build
+from support.controller_harness import COMPILER, FAILURE, PLUGIN, SUCCESS, Controller, compiled, program
 from support.controller_upsets import Upset, plant
 from support.controller_upsets import run as run_upset
 from support.scaling_cases import urdf as find_urdf
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 URDF = ROOT / "urdf"
 PERIOD = 1e-3
 UR5 = find_urdf("ur5_robot")
-UR5_FUNCTIONS = ("torque_and_rate", "gravity", "gravity_and_rate", "friction", "payload")  # those that are used
+USED_FUNCTIONS = ("torque_and_rate", "gravity", "gravity_and_rate", "friction", "payload")  # by the controller
 ROBOTS = {"ur5": "wrist_3_link", "panda": "panda_link7", "five_bar": ""}
 
 
@@ -35,7 +35,7 @@ def exported(tmp_path_factory):
         file = folder / "robot.yaml"
         file.write_text(text or (URDF / f"{name}.robot.yaml").read_text())
         carried = ["--payload", ROBOTS[name]] if ROBOTS[name] else []
-        only = ["--only", *UR5_FUNCTIONS] if name == "ur5" else []
+        only = ["--only", *USED_FUNCTIONS] if name == "ur5" or text else []
         urdf = UR5 if name == "ur5" else URDF / f"{name}.urdf"
         words = ["export", str(urdf), "--robot-file", str(file), "-o", str(folder / "c"), "--shared"]
         assert main([*words, *carried, *only]) == 0
@@ -585,13 +585,11 @@ def test_gravity_mode_holds_an_arm_in_mujoco(start):
 @pytest.fixture(scope="module")
 def realtime(tmp_path_factory):
     wrapped = ("-Wl,--wrap=pthread_mutex_lock", "-Wl,--wrap=__cxa_throw")
-    relaxed = ("-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast")
-    return build(tmp_path_factory.mktemp("realtime") / "realtime", "-O2", *wrapped, *relaxed,
-                 sources=("harness.cpp", "realtime.cpp"))
+    return program(tmp_path_factory.mktemp("realtime") / "realtime", "-O2", *wrapped, objects=compiled())
 
 
-def run(program, library, mode, *words, plugin=PLUGIN):
-    return subprocess.run([program, plugin, library, mode, *words], capture_output=True, text=True, timeout=300)
+def run(measured, library, mode, *words, plugin=PLUGIN):
+    return subprocess.run([measured, plugin, library, mode, *words], capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(("name", "mode"), [("panda", "gravity"), ("panda", "feedforward"), ("panda", "computed_torque"),
@@ -622,8 +620,7 @@ def test_every_cycle_executes_the_same_number_of_instructions(realtime, exported
 
 def test_sanitizers_find_no_error_in_the_life_cycle_of_a_controller(tmp_path, exported):
     sanitized = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
-    program = build(tmp_path / "sanitized", *sanitized, "-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast",
-                    sources=("harness.cpp", "realtime.cpp"))
+    lived = program(tmp_path / "sanitized", *sanitized)
     for plugin in (PLUGIN, "rnea_controllers::OnPathTrajectoryController"):
-        done = run(program, exported("panda")[0], "computed_torque", "life", "500", plugin=plugin)
+        done = run(lived, exported("panda")[0], "computed_torque", "life", "500", plugin=plugin)
         assert (done.returncode, done.stdout) == (0, "lived\n"), done.stderr

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.cpp_build import built_once
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "rnea_controllers"
 COMPILER = shutil.which("g++") or shutil.which("c++") or ""
@@ -22,17 +24,43 @@ PLUGIN = "rnea_controllers::InverseDynamicsController"
 NO_COMPILER = "no g++: the controllers of rnea_controllers are NOT tested here; install g++"
 
 
-def build(target: Path, *more: str, sources: Sequence[str] = ("harness.cpp",)) -> Path:
-    """Compile the controllers and sources of rnea_controllers/test into a file. Skips the test where there is no compiler."""
+def compiled() -> list[Path]:
+    """Compile the controllers and their harness, once for all processes of a test run; return the object files."""
+    def compile_source(source: Path) -> Path:
+        return built_once(f"controllers_{source.stem}.o", lambda target: _run("-c", "-fPIC", "-O2", source, "-o", target))
+
+    return [compile_source(source) for source in _sources()]
+
+
+def library() -> Path:
+    """Return the shared library of the controllers and their harness."""
+    objects = compiled()
+    return built_once("controllers.so", lambda target: _run("-shared", *objects, "-o", target, "-ldl", "-pthread"))
+
+
+def program(target: Path, *more: str, objects: Sequence[Path] = ()) -> Path:
+    """Link the program that measures a cycle from objects, or compile it with the controllers as one unit."""
+    relaxed = ("-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast")
+    sources = [PACKAGE / "test" / "realtime.cpp"]
+    if not objects:
+        sources = [*_sources(), *sources]
+    unit = target.with_suffix(".cpp")
+    unit.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
+    _run(*more, *relaxed, unit, *objects, "-o", target, "-ldl", "-pthread")
+    return target
+
+
+def _sources() -> list[Path]:
+    return [*sorted((PACKAGE / "src").glob("*.cpp")), PACKAGE / "test" / "harness.cpp"]
+
+
+def _run(*words: str | Path) -> None:
+    """Run the compiler. Skips the test where there is none."""
     if not COMPILER:
         pytest.skip(NO_COMPILER)
-    package = sorted(str(path) for path in (PACKAGE / "src").glob("*.cpp"))
-    tests = [str(PACKAGE / "test" / name) for name in sources]
     include = [f"-I{PACKAGE / folder}" for folder in ("include", "test/stand_in")]
-    done = subprocess.run([COMPILER, *FLAGS, *more, *include, "-o", target, *package, *tests, "-ldl", "-pthread"],
-                          capture_output=True, text=True, timeout=600)
+    done = subprocess.run([COMPILER, *FLAGS, *include, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    return target
 
 
 class Controller:

@@ -1,12 +1,16 @@
-"""Compilation of C++ for tests with stand-in headers; warnings are errors."""
+"""Compilation of C++ for tests with stand-in headers, once in a run; warnings are errors."""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,3 +39,17 @@ def eigen_include() -> Path:
         if (folder / "Eigen" / "Core").is_file():
             return folder
     pytest.skip("no headers of Eigen: install libeigen3-dev, or casadi")
+
+def built_once(name: str, make: Callable[[Path], Any]) -> Path:
+    """Return a file or folder of this test run, which the first process that needs it makes by ``make(path)``.
+
+    Workers share the folder; a name must stand for one content.
+    """
+    target = Path(os.environ["RNEA_TEST_PROGRAMS"]) / name
+    with target.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = target.with_name(f"{name}.done")
+        if not done.exists():
+            make(target)
+            done.touch()
+    return target
