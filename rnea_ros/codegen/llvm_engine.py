@@ -128,7 +128,7 @@ class Batch:
 
         blocks: (size,), (count, size) or tiles (tiles, size, lanes) each; outs: contiguous (count, size), or tiles, each.
         """
-        blocks = [block if block.ndim == 3 else _readable(block) for block in blocks]
+        blocks = [_readable(block) for block in blocks]
         arrays = [*blocks, *outs]
         addresses = [*map(_address, blocks), *map(_stride, arrays), *map(_address, outs)]
         table = (ctypes.c_int64 * len(addresses))(*addresses)
@@ -174,9 +174,11 @@ def _stride(array: np.ndarray) -> int:
 
 
 def _readable(block: np.ndarray) -> np.ndarray:
-    """Return the block itself, if its rows are runs of doubles at even distances."""
+    """Return the block itself, if its rows, or its tiles, are runs of doubles at even distances; else a copy that is."""
     if (flags := block.flags).c_contiguous and flags.aligned:
         return block
+    if block.ndim == 3:
+        return block if block.strides[1:] == (8 * block.shape[2], 8) else np.ascontiguousarray(block)
     runs = block.shape[-1] <= 1 or block.strides[-1] == 8
     return block if runs and flags.aligned and all(stride % 8 == 0 for stride in block.strides) else \
         np.ascontiguousarray(block)

@@ -339,3 +339,17 @@ def test_tiles_go_from_kernel_to_kernel(backend, count):
     again = compiled.tiled([kept, *plain[1:]], count, [])
     for found, wanted in zip(again, compiled.of_samples([expected[0], *plain[1:]], count), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_tiles_that_repeat_a_number_for_all_lanes_are_read_as_such():
+    """Regression: the numbers behind them in memory were read instead."""
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
+    numbers, tiles = np.arange(1000.0), 4
+    same = np.broadcast_to(numbers[:tiles, None], (tiles, compiled.lanes)).reshape(tiles, 1, compiled.lanes)
+    assert not same.flags.c_contiguous
+    count = tiles * compiled.lanes
+    others = [np.random.default_rng(1).normal(size=(count, 3)), np.ones(2)]
+    found = compiled.tiled([others[0], kernel.Tiles(same, count), others[1]], count, [])
+    expected = compiled.of_samples([others[0], np.repeat(numbers[:tiles], compiled.lanes)[:, None], others[1]], count)
+    for ours, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, wanted)

@@ -143,6 +143,7 @@ class Soak:
     def killed_node(self) -> None:
         name = self.rng.choice(NODES)
         self.nodes.processes[name].stop(self.rng.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
+        self.spin(1.0)  # its last results arrive, and do not count as those of the new process
         self.nodes.processes[name] = self.nodes.start(name)
         self.nodes.growth[name].seen.clear()
 
