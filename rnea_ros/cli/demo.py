@@ -19,9 +19,8 @@ from ..demo import robot_demo as runs
 from ..demo import timing_trials as trials
 from ..demo.arms import ARM_SOURCES, Arm, ArmSource
 from ..demo.catalogue import DEMOS, TREES
-from ..demo.checks import CheckResult
 from ..demo.processes import Interrupted, MissingRos, NodesFailed, recorders, share_file, user_path
-from ..demo.robot_demo import LiveTable
+from ..demo.robot_demo import CheckResult, LiveTable
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
 from ..robots.robot import Robot

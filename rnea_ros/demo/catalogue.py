@@ -27,11 +27,18 @@ from ..robots.base_state import BaseState
 from ..robots.platform_motion import PlatformMotion
 from ..robots.robot import Robot
 from ..sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL, QUADRUPEDS
-from . import combinations, motion, plots
-from .checks import (
+from . import combinations, plots
+from .plots import MotorGroup
+from .processes import user_path
+from .robot_demo import (
     FINITE_DIFFERENCE_TOL,
     CheckResult,
+    DemoMotion,
     DemoRecording,
+    Harmonics,
+    MotionSample,
+    PeriodicMotion,
+    RobotDemo,
     Topics,
     check_bitwise,
     check_by_phase,
@@ -41,22 +48,19 @@ from .checks import (
     check_power,
     check_rates,
     check_torques,
+    choose_motion,
     pair_by_stamp,
     slopes,
     smooth_samples,
     wrench_parameters,
 )
-from .motion import Harmonics, MotionSample, PeriodicMotion
-from .plots import MotorGroup
-from .processes import user_path
-from .robot_demo import DemoMotion, RobotDemo
 
 TREES = {name: (f"urdf/{name}.urdf", f"urdf/{name}.robot.yaml") for name in ("panda", "stanford")}
 
 
 def tree_motion(robot: Robot, name: str = "auto", duration: float | None = None) -> DemoMotion:
-    """Return the motion `name` of a fixed tree, see motion.choose_motion. Raises InputError."""
-    chosen = motion.choose_motion(robot, name, duration)
+    """Return the motion `name` of a fixed tree, see choose_motion. Raises InputError."""
+    chosen = choose_motion(robot, name, duration)
     about = f"moving the {robot.n} joints of '{robot.name}', {chosen.duration:g} s each way"
     return DemoMotion(about, robot.joint_names, robot.root_link, chosen)
 

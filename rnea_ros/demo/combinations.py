@@ -20,10 +20,14 @@ from ..robots.base_state import BaseState, from_coordinates
 from ..robots.conditions import MotorState
 from ..robots.robot import Robot
 from ..sim.free_base import simulate_free_base
-from .checks import (
+from .robot_demo import (
     FINITE_DIFFERENCE_TOL,
     CheckResult,
+    DemoMotion,
     DemoRecording,
+    Harmonics,
+    PeriodicMotion,
+    RobotDemo,
     Topics,
     TopicSeries,
     check_close,
@@ -32,8 +36,6 @@ from .checks import (
     slopes,
     smooth_samples,
 )
-from .motion import Harmonics, PeriodicMotion
-from .robot_demo import DemoMotion, RobotDemo
 
 SAMPLES_PER_PERIOD = 64
 STROKES, STEPS_PER_SAMPLE = 16, 4  # until a swimming robot is steady; steps of integration

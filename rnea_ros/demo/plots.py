@@ -23,9 +23,8 @@ from ..robots.robot import Robot
 from ..sim.plant import CONTROL_PERIOD_S, TrackingResult
 from ..sim.scene import Polyline, Renderer
 from .arms import Arm
-from .checks import DemoRecording, Topics, difference_quotients, motor_torques, pair_by_stamp
 from .processes import share_file
-from .robot_demo import RobotDemo
+from .robot_demo import DemoRecording, RobotDemo, Topics, difference_quotients, motor_torques, pair_by_stamp
 
 SIDES = 20  # of round shapes
 DEFAULT_COLOUR = (0.55, 0.6, 0.65)

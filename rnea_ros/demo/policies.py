@@ -23,8 +23,8 @@ from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
 from ..trajectory.limit_utilization import LimitUtilization
 from . import plots
 from .arms import Arm
-from .checks import CheckResult, text_table
 from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
+from .robot_demo import CheckResult, text_table
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,9 @@ from ..trajectory.constraints import Constraints
 from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.retiming import time_optimal_law
 from ..trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
-from .checks import CheckResult, check_bitwise
-from .motion import MotionSample, sweep_motion
 from .plots import STYLE
 from .processes import NoMessages, node_session, recorders
-from .robot_demo import LiveTable
+from .robot_demo import CheckResult, LiveTable, MotionSample, check_bitwise, sweep_motion
 
 N_WAYPOINTS = 6
 TRIAL_DURATION_S = 2.0  # of the motion that determines the limits

@@ -26,8 +26,8 @@ from ..trajectory.scaled_plan import plan_from_waypoints
 from ..trajectory.time_law import TimeLaw
 from . import plots
 from .arms import Arm
-from .checks import CheckResult, text_table
 from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
+from .robot_demo import CheckResult, text_table
 
 N_GRID_POINTS = 1001
 

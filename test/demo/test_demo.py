@@ -21,11 +21,10 @@ from rnea_ros import InputError, Robot
 from rnea_ros.cli import demo as demo_command
 from rnea_ros.cli import main
 from rnea_ros.demo import catalogue, plots, scaling
-from rnea_ros.demo import checks as demo_checks
-from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import robot_demo as demo_checks
+from rnea_ros.demo import robot_demo as demo_motion
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, DEMOS
-from rnea_ros.demo.checks import DemoRecording, TopicSeries, compute_recording, pair_by_stamp
-from rnea_ros.demo.robot_demo import LiveTable
+from rnea_ros.demo.robot_demo import DemoRecording, LiveTable, TopicSeries, compute_recording, pair_by_stamp
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.trajectory.constraints import Constraints

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import robot_demo as demo_motion
 from rnea_ros.errors import InputError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "golden.json"

@@ -16,7 +16,7 @@ from std_msgs.msg import String
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
-from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import robot_demo as demo_motion
 from support.ros_helpers import LATCHED
 
 pytestmark = pytest.mark.ros

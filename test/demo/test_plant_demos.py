@@ -12,8 +12,8 @@ pytest.importorskip("mujoco")
 
 from rnea_ros.cli import main
 from rnea_ros.demo.catalogue import DEMOS
-from rnea_ros.demo.checks import DemoRecording, TopicSeries
 from rnea_ros.demo.processes import share_file
+from rnea_ros.demo.robot_demo import DemoRecording, TopicSeries
 from rnea_ros.errors import RneaError
 from rnea_ros.sim.machines import machine
 from rnea_ros.sim.plant import torques

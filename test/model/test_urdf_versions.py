@@ -13,7 +13,7 @@ from lxml import etree
 
 from rnea_ros import ModelError, Robot, load, retime_motion
 from rnea_ros.cli import main
-from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import robot_demo as demo_motion
 from rnea_ros.identification.excitation import excite
 from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, homogeneous
 from support.oracles import PinocchioOracle, deviation, pin

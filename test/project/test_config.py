@@ -11,8 +11,8 @@ import pytest
 
 from rnea_ros import Robot
 from rnea_ros.demo import catalogue
-from rnea_ros.demo import motion as demo_motion
-from rnea_ros.demo.checks import compute_recording
+from rnea_ros.demo import robot_demo as demo_motion
+from rnea_ros.demo.robot_demo import compute_recording
 from rnea_ros.demo.scaling import overspeed_task
 from rnea_ros.model import robot_file
 from rnea_ros.nodes.common.launch_support import aimed, file_parameters

@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
 from rnea_msgs.srv import SetOverride
-from rnea_ros.demo.checks import DemoRecording, Topics, TopicSeries
+from rnea_ros.demo.robot_demo import DemoRecording, Topics, TopicSeries
 from rnea_ros.nodes.common.topics import LATCHED, duration, nanoseconds
 
 POLL_S = 0.05  # of one spin
