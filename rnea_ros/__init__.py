@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .algorithms.screws import inverse_dynamics as screw_inverse_dynamics
     from .algorithms.screws import screws
     from .demo.elastic_control import InverseDynamicsController, simulate_elastic_arm
-    from .demo.parallel_machines import gough_stewart
     from .errors import InputError, ModelError, RneaError
     from .estimation.external_effort import ExternalEffortObserver
     from .estimation.smoothing import RecordingEstimate, smooth
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from .robots.robot import Robot
     from .robots.rolling import WheelLoad, WheelOdometry, tip_over_margin, wheel_loads
     from .sim.free_base import simulate_free_base
+    from .sim.machines import gough_stewart
     from .trajectory import Constraints, PathLimits, TrajectoryScaler, plan_from_waypoints
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
     from .trajectory.clearance import Clearance, Obstacle, Sphere
@@ -140,7 +140,6 @@ _MODULES = {
     ".algorithms.kinematics": ("Pose",),
     ".algorithms.screws": ("screws",),
     ".demo.elastic_control": ("InverseDynamicsController", "simulate_elastic_arm"),
-    ".demo.parallel_machines": ("gough_stewart",),
     ".errors": ("InputError", "ModelError", "RneaError"),
     ".estimation.external_effort": ("ExternalEffortObserver",),
     ".estimation.smoothing": ("RecordingEstimate", "smooth"),
@@ -161,6 +160,7 @@ _MODULES = {
     ".robots.robot": ("Robot",),
     ".robots.results": ("Dynamics",),
     ".robots.rolling": ("WheelLoad", "WheelOdometry", "tip_over_margin", "wheel_loads"),
+    ".sim.machines": ("gough_stewart",),
     ".sim.free_base": ("simulate_free_base",),
     ".trajectory": ("Constraints", "PathLimits", "TrajectoryScaler", "plan_from_waypoints"),
     ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),

@@ -15,8 +15,8 @@ import pytest
 
 from rnea_ros import InputError, MotorState, Robot, load
 from rnea_ros.cli.main import main
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.export import c_library
+from rnea_ros.sim.machines import gough_stewart
 from support import combined_machines, robot_kinds
 from support.ground_machines import tripod, vehicle
 from support.machines import polygon

@@ -12,9 +12,9 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import InputError, Robot, load
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.query import REQUESTS, answer_request
 from rnea_ros.robots.base_state import quaternion
+from rnea_ros.sim.machines import gough_stewart
 from support.combined_machines import case
 from support.free_flyer import FreeFlyer, random_base
 from support.machines import LoopOracle, PlatformOracle, polygon

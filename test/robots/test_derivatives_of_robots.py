@@ -10,8 +10,8 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import BaseState, InputError, Loads, load
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.platform_motion import PlatformMotion
+from rnea_ros.sim.machines import gough_stewart
 from support import free_flyer
 from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, random_body, start_of_pivots
 from support.oracles import deviation, difference, worst

@@ -18,10 +18,10 @@ from rnea_ros import (
     load,
 )
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.base_state import base_motion
 from rnea_ros.robots.platform_motion import PlatformMotion
 from rnea_ros.robots.tree import TreeDynamics
+from rnea_ros.sim.machines import gough_stewart
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst
 from support.parallel_machines import planar_3rrr

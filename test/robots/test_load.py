@@ -16,8 +16,8 @@ from rnea_ros import (
     Robot,
     load,
 )
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.platform_motion import PlatformMotion
+from rnea_ros.sim.machines import gough_stewart
 from support.parallel_machines import delta, planar_3rrr
 from support.robots import arm, motor_file
 

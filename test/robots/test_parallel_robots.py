@@ -16,10 +16,10 @@ import rnea_ros
 from rnea_ros import InputError, JointDynamics, Loads, ModelError, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.demo.parallel_machines import Machine, gough_stewart
 from rnea_ros.robots import platform_closure
 from rnea_ros.robots.loops import Platform
 from rnea_ros.robots.platform_motion import PlatformMotion
+from rnea_ros.sim.machines import Machine, gough_stewart
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
 from support.oracles import deviation, difference
 from support.parallel_machines import delta, planar_3rrr

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rnea_ros import load
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.errors import Rejected
 from rnea_ros.robots.platform_motion import PlatformMotion
+from rnea_ros.sim.machines import gough_stewart
 from support.oracles import deviation
 from support.parallel_machines import delta, planar_3rrr
 

@@ -14,9 +14,9 @@ import yaml
 
 from rnea_ros import BaseState, PlatformMotion, Robot, load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.model import robot_file
 from rnea_ros.robots.base_state import base_motion
+from rnea_ros.sim.machines import gough_stewart
 from support.free_flyer import FreeFlyer
 from support.machines import LoopOracle, PlatformOracle, solve
 from support.oracles import PinocchioOracle, difference

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnea_ros import InputError
 from rnea_ros.algebra.vectors import rot_z
-from rnea_ros.demo.parallel_machines import (
+from rnea_ros.sim.machines import (
     Machine,
     MachineUrdf,
     check_sizes,
