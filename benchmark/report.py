@@ -44,7 +44,7 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
         "# Speed", "",
         f"Written by `make bench` on {date.today()}, commit {commit()}, in {minutes:.0f} minutes; {rounds} rounds. The two "
         "sides of a comparison run alternately for half a millisecond in one process (the nodes: one run after the other), "
-        "so ratios remain valid when absolute times drift. Ratios are ratios of minima, unless a median is named.", "",
+        "so ratios remain valid when absolute times drift. Ratios are those of minima, unless a median is named.", "",
         f"Machine: {cpu()}, {cores()} cores, {system}. Python {platform.python_version()}, {versions}; "
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
         "## Goals", "", "| goal | target | result | | reason |", "|---|---|---|---|---|",
