@@ -1,9 +1,9 @@
-"""Try a humanoid's legs whose ankles are moved by two motors on each shin, through rods.
+"""Demo of a humanoid's legs whose ankles are moved by two motors on each shin, through rods.
 
     ros2 launch rnea_ros ankles_demo.launch.py
     ros2 launch rnea_ros ankles_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot ankles` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot ankles` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

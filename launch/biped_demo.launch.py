@@ -1,9 +1,9 @@
-"""Try a biped with loops and springs: it hangs on a gantry and walks in the air.
+"""Demo of a biped with loops and springs: it hangs on a gantry and walks in the air.
 
     ros2 launch rnea_ros biped_demo.launch.py
     ros2 launch rnea_ros biped_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot biped` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot biped` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,9 +1,9 @@
-"""Try a crane whose boom bends.
+"""Demo of a crane whose boom bends.
 
     ros2 launch rnea_ros crane_demo.launch.py
     ros2 launch rnea_ros crane_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot crane` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot crane` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,10 +1,10 @@
-"""Try the package without a robot: a demo robot moves the joints of a URDF, the dynamics node publishes their torques.
+"""Demo without a robot: a demo robot moves the joints of a URDF, and dynamics_node publishes their torques.
 
     ros2 launch rnea_ros demo.launch.py                        a Franka Emika Panda
     ros2 launch rnea_ros demo.launch.py rviz:=true
     ros2 launch rnea_ros demo.launch.py urdf:=robot.urdf       any robot, swept through the middle of its range
 
-Everything that dynamics.launch.py takes can be given here too. Robots of other kinds have separate launch files,
+The arguments of dynamics.launch.py are accepted too. Robots of other kinds have separate launch files,
 NAME_demo, which call `robot_demo` below.
 """
 
@@ -29,18 +29,18 @@ OWN = [
     DeclareLaunchArgument(
         "params_file",
         default_value="",
-        description="Parameters of dynamics_node; config/dynamics_node.yaml explains each, and is taken where none is given. "
-        "A robot of urdf/ comes with the file that is called like it in config/, if there is one.",
+        description="Parameter file of dynamics_node. Default: the file in config/ with the name of a robot in urdf/, if it "
+                    "exists, otherwise config/dynamics_node.yaml, which contains all parameters with comments.",
     ),
     DeclareLaunchArgument(
         "motion",
         default_value="auto",
         choices=["auto", "stanford", "sweep"],
-        description="What the demo robot plays; auto: the paper's motion on the Stanford arm, a sweep elsewhere.",
+        description="Motion of the demo robot; auto: the paper's motion for the Stanford arm, a sweep for other robots.",
     ),
-    DeclareLaunchArgument("rate", default_value="500.0", description="Joint states for each second [Hz]."),
+    DeclareLaunchArgument("rate", default_value="500.0", description="Rate of the joint states [Hz]."),
     DeclareLaunchArgument(
-        "duration", default_value="0.0", description="Time for one way [s]; 0: as the motion has it."
+        "duration", default_value="0.0", description="Duration of the motion in one direction [s]; 0: that of the motion."
     ),
 ]
 ARGUMENTS = dynamics.joined(OWN, dynamics.ARGUMENTS)
@@ -77,7 +77,7 @@ def start_robot(context, demo):
     """dynamics_node, with what can stand beside it, and the nodes that play the demo."""
     given = context.launch_configurations
     if any(given.get(name) for name in OF_THE_ROBOT):
-        raise RuntimeError(f"the robot of this demo is {demo.name}; demo.launch.py takes any other: give it the urdf")
+        raise RuntimeError(f"the robot of this demo is {demo.name}; for another robot use demo.launch.py with urdf:=")
     given.update(dict.fromkeys(OF_THE_ROBOT, ""), urdf=str(share_file(demo.urdf)), robot_file=str(share_file(demo.robot_file)))
     actions = dynamics.start(context, demo.parameters)
     players = [name for name in demo.nodes if name != "dynamics_node"]

@@ -1,14 +1,14 @@
-"""Start the dynamics node on a robot, and beside it query_node, robot_state_publisher and RViz where wanted.
+"""Start dynamics_node for a robot, optionally with query_node, robot_state_publisher and RViz.
 
     ros2 launch rnea_ros dynamics.launch.py urdf:=robot.urdf
     ros2 launch rnea_ros dynamics.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros dynamics.launch.py urdf_package:=ur_description urdf_package_path:=urdf/ur.urdf.xacro \
         xacro_args:="name:=ur5e ur_type:=ur5e" namespace:=left rviz:=true
 
-Every topic name is relative, tf included, so `namespace` moves the robot as a whole and two robots can run side by
-side. A launch file that includes this one finds the robot's XML in the launch configuration `robot_description`.
+Every topic name is relative, tf included, so two robots can run at the same time with different values of `namespace`.
+A launch file that includes this one finds the robot's XML in the launch configuration `robot_description`.
 
-What can be wrong is found before the first process starts: when an action fails, launch ends without those it has started.
+Errors are detected before the first process starts, because launch does not end the started processes if an action fails.
 """
 
 import shutil
@@ -30,52 +30,55 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "urdf",
         default_value="",
-        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run.",
+        description="Robot: path to a .urdf or .xacro file. Expanding a .xacro file executes code.",
     ),
     DeclareLaunchArgument(
         "urdf_package",
         default_value="",
-        description="Robot, instead of urdf: the package whose share folder has the file.",
+        description="Package whose share folder contains the robot's file; replaces urdf.",
     ),
     DeclareLaunchArgument(
         "urdf_package_path",
         default_value="",
-        description="Path of the .urdf or .xacro file (a program, which is run) inside urdf_package's share folder.",
+        description="Path of the .urdf or .xacro file in the share folder of urdf_package. Expanding a .xacro file executes "
+                    "code.",
     ),
     DeclareLaunchArgument(
         "xacro_args",
         default_value="",
-        description='Arguments of a .xacro file, in the manner of "name:=ur5e prefix:=left_".',
+        description='Arguments of a .xacro file, for example "name:=ur5e prefix:=left_".',
     ),
     DeclareLaunchArgument(
         "robot_file",
         default_value="",
-        description="YAML file, or the name of a profile, of what a URDF cannot say: loops, a platform, springs, motors, "
-        "drives, limits, payloads, a base that moves. dynamics_node and query_node read it.",
+        description="Robot file (YAML), or name of a profile, with data that a URDF cannot contain: loops, a platform, "
+                    "springs, motors, drives, limits, payloads, a moving base. dynamics_node and query_node read it.",
     ),
     DeclareLaunchArgument(
         "params_file",
         default_value=str(SHARE / "config" / "dynamics_node.yaml"),
-        description="Parameters of the nodes; the default file explains those of dynamics_node. What it says of the robot "
-        "belongs under /**, the section for every node.",
+        description="Parameter file of the nodes; the default file contains those of dynamics_node with comments. Parameters "
+                    "of the robot belong in /**, the section for every node.",
     ),
     DeclareLaunchArgument(
         "motion_source",
         default_value="",
         choices=["", "auto", "desired", "estimated", "reference"],
-        description="Source of acceleration and jerk: auto (~/desired_motion while it arrives, else estimated from the "
-        "joint states), or one of these, or the reference that the robot follows. Empty: as params_file says.",
+        description="Source of acceleration and jerk: auto (~/desired_motion while it arrives, otherwise estimated from the "
+                    "joint states), desired, estimated, or reference (the reference of the robot's controller). Empty: as in "
+                    "params_file.",
     ),
     DeclareLaunchArgument(
         "effort_commands",
         default_value="",
         choices=["", "none", "gravity", "gravity_friction", "feedforward"],
-        description="Parameter commands of dynamics_node: gravity lets an arm float. Empty: as params_file says.",
+        description="Parameter commands of dynamics_node; with gravity an arm floats. Empty: as in params_file.",
     ),
     DeclareLaunchArgument(
         "effort_controller",
         default_value="",
-        description="Name of the effort controller that gets them on its topic commands. Empty: they stay on ~/commands.",
+        description="Name of the effort controller whose topic commands receives them. Empty: they are published on "
+                    "~/commands.",
     ),
     DeclareLaunchArgument(
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node."
@@ -84,8 +87,8 @@ ARGUMENTS = [
         "query_node",
         default_value="false",
         choices=["true", "false"],
-        description="Whether to start query_node, which serves the dynamics of the same robot. Its "
-        "parameters are those of /** and /**/query_node in params_file; config/query_node.yaml explains them.",
+        description="Whether to start query_node, which serves the dynamics of the same robot. Its parameters are in the "
+                    "sections /** and /**/query_node of params_file; see config/query_node.yaml.",
     ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes and topics, tf included."),
     DeclareLaunchArgument(
@@ -93,7 +96,7 @@ ARGUMENTS = [
         default_value="auto",
         choices=["auto", "true", "false"],
         description="Whether to start robot_state_publisher (link poses for RViz); auto: if it is installed and "
-        "robot_description is not published in the namespace within four seconds, as a driver's own publisher does.",
+        "no other node, such as a driver, publishes robot_description in the namespace within four seconds.",
     ),
     DeclareLaunchArgument(
         "rviz", default_value="false", choices=["true", "false"], description="Whether to start RViz."
@@ -101,8 +104,8 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "rviz_config",
         default_value=str(SHARE / "config" / "rnea.rviz"),
-        description="RViz configuration; its fixed frame is replaced by the robot's root link, and the view of the default "
-        "one is aimed at the robot.",
+        description="RViz configuration. Its fixed frame is replaced by the robot's root link; the view of the default "
+                    "configuration is adjusted to the robot.",
     ),
     DeclareLaunchArgument(
         "use_sim_time", default_value="false", choices=["true", "false"], description="Whether time comes from /clock."
@@ -111,7 +114,7 @@ ARGUMENTS = [
         "log_level",
         default_value="info",
         choices=["debug", "info", "warn", "error", "fatal"],
-        description="Least severity that the nodes log.",
+        description="Minimum severity of log messages.",
     ),
 ]
 
@@ -205,7 +208,7 @@ def number(given, name):
     try:
         return float(given[name])
     except ValueError:
-        raise RuntimeError(f"{name}:={given[name]}: a number is needed") from None
+        raise RuntimeError(f"{name}:={given[name]}: must be a number") from None
 
 
 def file_of(given, name):

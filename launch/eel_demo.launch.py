@@ -1,9 +1,9 @@
-"""Try an eel that swims.
+"""Demo of an eel that swims.
 
     ros2 launch rnea_ros eel_demo.launch.py
     ros2 launch rnea_ros eel_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot eel` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot eel` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

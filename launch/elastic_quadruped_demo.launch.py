@@ -1,9 +1,9 @@
-"""Try a quadruped with series elastic joints that trots in the air.
+"""Demo of a quadruped with series elastic joints that trots in the air.
 
     ros2 launch rnea_ros elastic_quadruped_demo.launch.py
     ros2 launch rnea_ros elastic_quadruped_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot elastic_quadruped` checks the published
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot elastic_quadruped` checks the published
 torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 

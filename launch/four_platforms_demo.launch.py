@@ -1,9 +1,9 @@
-"""Try four Gough-Stewart platforms in series: they sway.
+"""Demo of four Gough-Stewart platforms in series.
 
     ros2 launch rnea_ros four_platforms_demo.launch.py
     ros2 launch rnea_ros four_platforms_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot four_platforms` checks the published
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot four_platforms` checks the published
 torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,9 +1,9 @@
-"""Try closed loops: a palletiser with three parallelograms swings between a conveyor and a pallet.
+"""Demo of closed loops: a palletiser with three parallelograms swings between a conveyor and a pallet.
 
     ros2 launch rnea_ros palletiser_demo.launch.py
     ros2 launch rnea_ros palletiser_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot palletiser` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot palletiser` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

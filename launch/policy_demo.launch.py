@@ -1,13 +1,13 @@
-"""Try scaling_node with a learned policy's action chunks, without a robot and without a policy.
+"""Demo of scaling_node with action chunks of a policy, without a robot and a learned policy.
 
     ros2 launch rnea_ros policy_demo.launch.py                       a 7R arm
-    ros2 launch rnea_ros policy_demo.launch.py rviz:=true            and watch it
+    ros2 launch rnea_ros policy_demo.launch.py rviz:=true            in RViz
     ros2 launch rnea_ros policy_demo.launch.py urdf:=robot.urdf      any robot
-    ros2 service call /scaling_node/stop std_srvs/srv/Trigger        interfere with it; resume follows the policy again
-    rnea_rqt                                                         accepted and rejected chunks, delay, the limit that binds
+    ros2 service call /scaling_node/stop std_srvs/srv/Trigger        stop the motion; resume continues it
+    rnea_rqt                                                         accepted and rejected chunks, delay, binding limit
 
-A scripted policy sends noisy chunks that are 200 ms behind and contradict each other; scaling_node executes them inside all
-limits. Limits of effort and effort rate are the demo's. Everything that scaling.launch.py takes can be given here too.
+A scripted policy sends noisy chunks that are 200 ms late and contradict each other; scaling_node executes them within all
+limits. The limits of effort and effort rate are those of the demo. The arguments of scaling.launch.py are accepted too.
 """
 
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""Try a robot that is touched: a quadruped of others, solo12, stands and trots in MuJoCo.
+"""Demo of a robot with contacts: the quadruped solo12 stands and trots in MuJoCo.
 
     ros2 launch rnea_ros quadruped_demo.launch.py
     ros2 launch rnea_ros quadruped_demo.launch.py rviz:=true
 
-It needs MuJoCo and its URDF: pip install '.[sim]' in a clone. What dynamics.launch.py takes can be given here too, but another
+It requires MuJoCo and its URDF: pip install '.[sim]' in a clone. The arguments are those of dynamics.launch.py, except the
 robot. rnea_ros/demo/catalogue.py describes the demo; `rnea demo --robot quadruped` checks the published torques.
 """
 

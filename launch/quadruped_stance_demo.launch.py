@@ -1,9 +1,9 @@
-"""Try a quadruped that stands on four feet with the least torques.
+"""Demo of a quadruped that stands on four feet with torques of minimum norm.
 
     ros2 launch rnea_ros quadruped_stance_demo.launch.py
     ros2 launch rnea_ros quadruped_stance_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot quadruped_stance` checks the published
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot quadruped_stance` checks the published
 torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,4 +1,4 @@
-"""Start scaling_node on a robot: trajectories in, references inside all limits out, ready for a controller.
+"""Start scaling_node for a robot: it executes trajectories within all limits, with a controller.
 
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf params_file:=mine.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf controller:=/joint_trajectory_controller
@@ -7,10 +7,9 @@
     ros2 launch rnea_ros scaling.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf forward_controller:=/forward_position_controller
 
-Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller,
-after reading its parameters, as `output` and `controller_interface` say; with `forward_controller` they go to that
-controller's commands. Everything that dynamics.launch.py takes can be given here too; dynamics_node itself is started with
-dynamics:=true.
+Trajectories go to scaling_node/joint_trajectory. With `controller` the references are sent to that joint_trajectory_controller
+after reading its parameters, as `output` and `controller_interface` define; with `forward_controller` they are sent to that
+controller's topic commands. The arguments of dynamics.launch.py are accepted too; dynamics:=true also starts dynamics_node.
 """
 
 from pathlib import Path
@@ -26,39 +25,40 @@ OWN = [
     DeclareLaunchArgument(
         "params_file",
         default_value=str(SHARE / "config" / "scaling_node.yaml"),
-        description="Parameters of the nodes; the default file explains those of scaling_node. What it says of the robot "
-        "belongs under /**, the section for every node.",
+        description="Parameter file of the nodes; the default file contains those of scaling_node with comments. Parameters "
+                    "of the robot belong in /**, the section for every node.",
     ),
     DeclareLaunchArgument(
         "controller",
         default_value="",
-        description="A joint_trajectory_controller, by its name with namespace: the references go to its joint_trajectory "
-        "(parameter controller.name).",
+        description="Name with namespace of the joint_trajectory_controller that receives the references on its topic "
+                    "joint_trajectory (parameter controller.name).",
     ),
     DeclareLaunchArgument(
         "controller_interface",
         default_value="",
         choices=["", "topic", "action"],
-        description="How that controller gets whole trajectories: on its topic, or as goals of its action, which says what "
-        "becomes of them (parameter controller.interface). Empty: as params_file says.",
+        description="Interface through which that controller receives whole trajectories: its topic, or its action, which "
+                    "reports their outcome (parameter controller.interface). Empty: as in params_file.",
     ),
     DeclareLaunchArgument(
         "output",
         default_value="",
         choices=["", "horizon", "trajectory", "points"],
-        description="What it gets: the motion of the next moment and of coming to rest, the whole motion ahead, or points one "
-        "by one, each with an unchecked stop behind it (parameter output). Empty: as params_file says.",
+        description="Content of the references: horizon, the next part of the motion and a stop; trajectory, the whole "
+                    "motion; points, single points, each followed by a stop that is not checked against the limits (parameter "
+                    "output). Empty: as in params_file.",
     ),
     DeclareLaunchArgument(
         "forward_controller",
         default_value="",
-        description="A forward_command_controller, by its name with namespace: the references go to its commands.",
+        description="Name with namespace of a forward_command_controller that receives the references on its topic commands.",
     ),
     DeclareLaunchArgument(
         "commands",
         default_value="position",
         choices=["position", "velocity", "commanded_effort"],
-        description="What forward_controller takes.",
+        description="Quantity that forward_controller receives.",
     ),
     DeclareLaunchArgument(
         "dynamics", default_value="false", choices=["true", "false"], description="Whether to start dynamics_node."

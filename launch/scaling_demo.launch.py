@@ -1,12 +1,11 @@
-"""Try scaling_node without a robot: trajectories twice too fast, and a robot that is not there to follow what is made of them.
+"""Demo of scaling_node without a robot: trajectories planned twice too fast, and a simulated robot that tracks the result.
 
     ros2 launch rnea_ros scaling_demo.launch.py                      a 7R arm
-    ros2 launch rnea_ros scaling_demo.launch.py rviz:=true           and watch it
+    ros2 launch rnea_ros scaling_demo.launch.py rviz:=true           in RViz
     ros2 launch rnea_ros scaling_demo.launch.py urdf:=robot.urdf     any robot
-    ros2 service call /scaling_node/pause std_srvs/srv/Trigger       interfere with it
+    ros2 service call /scaling_node/pause std_srvs/srv/Trigger       pause the motion
 
-Limits of effort and effort rate are the demo's own, tight enough to bind. Everything that scaling.launch.py takes can be given
-here too.
+The limits of effort and effort rate are those of the demo, and bind. The arguments of scaling.launch.py are accepted too.
 """
 
 from pathlib import Path
@@ -26,7 +25,7 @@ OWN = [
     DeclareLaunchArgument(
         "urdf",
         default_value="",
-        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, a 7R arm.",
+        description="Robot: path to a .urdf or .xacro file. Expanding a .xacro file executes code. Default: a 7R arm.",
     ),
     DeclareLaunchArgument(
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node, for RViz."
@@ -34,7 +33,7 @@ OWN = [
 ]
 ARGUMENTS = dynamics.joined(OWN, scaling.ARGUMENTS)
 SPEED = DeclareLaunchArgument(
-    "speed", default_value="2.0", description="How many times faster than the limits allow the trajectories are planned."
+    "speed", default_value="2.0", description="Speed of the planned trajectories relative to the fastest feasible ones."
 )
 
 

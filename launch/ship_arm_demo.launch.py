@@ -1,9 +1,9 @@
-"""Try an arm with elastic joints on a ship in a swell.
+"""Demo of an arm with elastic joints on a ship in a swell.
 
     ros2 launch rnea_ros ship_arm_demo.launch.py
     ros2 launch rnea_ros ship_arm_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot ship_arm` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot ship_arm` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,9 +1,9 @@
-"""Try a parallel robot: a Gough-Stewart platform rides out a swell.
+"""Demo of a parallel robot: a Gough-Stewart platform in a swell.
 
     ros2 launch rnea_ros stewart_demo.launch.py
     ros2 launch rnea_ros stewart_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot stewart` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot stewart` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 

@@ -1,9 +1,9 @@
-"""Try a robot that is touched: an arm with a force-torque sensor at its wrist is pushed at its tool, in MuJoCo.
+"""Demo of an arm with contacts: with a force-torque sensor at its wrist, it is pushed at its tool in MuJoCo.
 
     ros2 launch rnea_ros touched_demo.launch.py
     ros2 launch rnea_ros touched_demo.launch.py rviz:=true
 
-It needs MuJoCo and its URDF: pip install '.[sim]' in a clone. What dynamics.launch.py takes can be given here too, but another
+It requires MuJoCo and its URDF: pip install '.[sim]' in a clone. The arguments are those of dynamics.launch.py, except the
 robot. rnea_ros/demo/catalogue.py describes the demo; `rnea demo --robot touched` checks the published torques.
 """
 

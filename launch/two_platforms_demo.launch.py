@@ -1,10 +1,10 @@
-"""Try two Gough-Stewart platforms in series: they sway.
+"""Demo of two Gough-Stewart platforms in series.
 
     ros2 launch rnea_ros two_platforms_demo.launch.py
     ros2 launch rnea_ros two_platforms_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot two_platforms` checks the published torques;
-rnea_ros/demo/catalogue.py describes the demo.
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot two_platforms` checks the published
+torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 
 from pathlib import Path

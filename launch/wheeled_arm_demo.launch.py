@@ -1,9 +1,9 @@
-"""Try a differential drive with an arm.
+"""Demo of a differential drive with an arm.
 
     ros2 launch rnea_ros wheeled_arm_demo.launch.py
     ros2 launch rnea_ros wheeled_arm_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot wheeled_arm` checks the published torques;
+The arguments are those of dynamics.launch.py, except the robot. `rnea demo --robot wheeled_arm` checks the published torques;
 rnea_ros/demo/catalogue.py describes the demo.
 """
 
