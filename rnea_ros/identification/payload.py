@@ -273,8 +273,8 @@ class WrongPayload(NamedTuple):
         found = "nothing" if estimate is None else (
             f"{estimate.mass:.2f} kg at {np.round(estimate.com, 3).tolist()} m (+- {np.round(estimate.std[1:4], 3).tolist()})")
         return (f"measured efforts contradict the declared payload: link '{self.link}' carries {self.excess:+.2f} +- "
-                f"{self.std:.2f} kg beside the declared {self.declared:.2f} kg, in all {found}. If nothing touches the robot, "
-                f"set {lines}")
+                f"{self.std:.2f} kg in addition to the declared {self.declared:.2f} kg, in total {found}. If nothing touches "
+                f"the robot, set {lines}")
 
 
 class PayloadMonitor:
