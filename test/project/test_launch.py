@@ -293,7 +293,7 @@ def test_robot_demo_starts_its_nodes_with_its_files(start, name):
             assert one.parameters["robot_file"] == str(ROOT / demo.robot_file)
         else:
             assert (one.parameters["motion"], one.parameters["rate"]) == (name, demo.rate)
-    assert "demo.launch.py takes any other" in start(f"{name}_demo", urdf=RR).error
+    assert "for another robot use demo.launch.py" in start(f"{name}_demo", urdf=RR).error
 
 
 def test_effort_commands_are_remapped_to_the_controller(start):
