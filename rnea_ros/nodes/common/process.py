@@ -199,6 +199,12 @@ def freeze_garbage(values: Values) -> None:
         gc.freeze()
 
 
+def return_free_memory() -> None:
+    """Return memory that building a model has left free to the system, where the C library can (glibc)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _run_at(priority: int) -> None:
     """Set the priority of this thread and of the middleware's threads; later threads, as that for compilation, are normal."""
     try:

@@ -110,10 +110,11 @@ class PauseOptions:
 
     stretch_s: float = 0.5  # time between two pauses, in which noise and sample clock are learned [s],
     stretch_samples: int = 128  # and samples of it at least
-    pause_s: float = 10.0  # longest pause [s]
+    pause_s: float = 60.0  # longest pause [s]
     kept_s: float = 1.0  # time of the samples that are kept in a pause [s]: the slowest filters have settled after it,
     kept_samples: int = 1000  # and most of them
-    catch_up: int = 16  # kept samples that are passed on with each new one once estimates are used
+    catch_up: int = 16  # kept samples that are passed on with each new one once estimates are used,
+    slow_catch_up: int = 2  # and at the end of a pause
 
 
 PAUSES = PauseOptions()
@@ -143,15 +144,11 @@ class PausingEstimator:
         if gap > self._timeout() * 1e9:
             self.clear()
         since = stamp - self._began
-        if is_used:
-            self.catch_up(PAUSES.catch_up)
+        if is_used or not 0 <= since < (PAUSES.stretch_s + PAUSES.pause_s) * 1e9:
+            self.catch_up(PAUSES.catch_up if is_used else PAUSES.slow_catch_up)
             if self._kept:
                 self._kept.append((stamp, values.copy()))
                 return True
-            self._began, self._count = stamp, 0
-        elif not 0 <= since < (PAUSES.stretch_s + PAUSES.pause_s) * 1e9:
-            if self._kept:
-                self.clear(is_interrupted=False)
             self._began, self._count = stamp, 0
         elif self._count >= PAUSES.stretch_samples and since >= PAUSES.stretch_s * 1e9 and self.estimator.ready:
             self._keep(stamp, values)
@@ -181,11 +178,11 @@ class PausingEstimator:
         self.catch_up()
         return self.estimator.estimate(stamp) if self.estimator.ready else np.nan
 
-    def clear(self, is_interrupted: bool = True) -> None:
-        """Discard all samples. is_interrupted: whether the next ones come after a gap of the stream."""
+    def clear(self) -> None:
+        """Discard all samples after an interruption of the stream."""
         self._kept.clear()
         self._has_lost = False
-        self.estimator.clear(is_interrupted)
+        self.estimator.clear()
 
 
 class JointStateSource:

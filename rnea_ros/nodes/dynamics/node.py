@@ -25,7 +25,7 @@ from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, mo
 from rnea_ros.nodes.common.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, freeze_garbage
+from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, freeze_garbage, return_free_memory
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource
 from rnea_ros.nodes.common.topics import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED, Jumped, Topics
 from rnea_ros.nodes.dynamics.controller_outputs import EffortCommands, SpeedScaler
@@ -284,6 +284,8 @@ class DynamicsNode(ManagedNode):
             **self._commands.findings(), **(self._external.findings() if self._external else {})}
         self._arrange()
         freeze_garbage(self._settings.values)
+        if before is None:
+            return_free_memory()
 
     def _configure(self) -> None:
         if self._robot is not None:
