@@ -193,6 +193,7 @@ def test_dynamics_node_exits_cleanly_on_a_signal_while_starting_or_building(ros,
 SLOW = """
 import time
 from pathlib import Path
+from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.dynamics import node
 
 serve = node.DynamicsNode._serve
@@ -204,7 +205,7 @@ def slow(self, robot, request):
     return made
 
 node.DynamicsNode._serve = slow
-raise SystemExit(node.main())
+raise SystemExit(run([node.DynamicsNode]))
 """
 
 

@@ -295,7 +295,7 @@ class Spoiled(executor.LeanExecutor):
 
 from rnea_ros.nodes.common import process
 process.LeanExecutor = Spoiled
-raise SystemExit(scaling_node.main())
+raise SystemExit(process.run([scaling_node.ScalingNode]))
 """
 
 

@@ -100,6 +100,7 @@ SLOW = """
 import time
 from pathlib import Path
 from rnea_ros.nodes import query_node as node
+from rnea_ros.nodes.common.process import run
 
 service = node.SERVICES["compute_sensitivities"]
 
@@ -110,7 +111,7 @@ def slow(*arguments):
     return found
 
 node.SERVICES["compute_sensitivities"] = service._replace(answer=slow)
-raise SystemExit(node.main())
+raise SystemExit(run([node.QueryNode]))
 """
 
 

@@ -118,11 +118,12 @@ def test_callback_receives_message_info_where_rclpy_provides_it(monkeypatch):
 
 
 NUMBERS_ALONE = """
+from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.dynamics import joint_states, node
 
 sender = joint_states.Senders.sender
 joint_states.Senders.sender = lambda self, info: sender(self, {name: info[name] for name in info if name in KNOWN})
-raise SystemExit(node.main())
+raise SystemExit(run([node.DynamicsNode]))
 """
 
 
