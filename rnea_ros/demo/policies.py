@@ -24,7 +24,7 @@ from ..trajectory.limit_utilization import LimitUtilization
 from . import plots
 from .arms import Arm
 from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
-from .robot_demo import CheckResult, text_table
+from .robot_demo import SEPTIC, CheckResult, text_table
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def smooth_steps(poses: np.ndarray, t: np.ndarray, step: float, rest: float = 0.
     t = np.maximum(t, 0.0)
     k = np.minimum((t // (step + rest)).astype(int), len(poses) - 2)
     u = np.clip((t - k * (step + rest)) / step, 0.0, 1.0)[:, None]
-    return poses[k] + (poses[k + 1] - poses[k]) * u**4 * (35.0 - 84.0 * u + 70.0 * u**2 - 20.0 * u**3)
+    return poses[k] + (poses[k + 1] - poses[k]) * SEPTIC[0](u)
 
 
 class Policy:

@@ -15,7 +15,7 @@ from ..model.tree import Limits
 from ..robots.robot import Robot
 from ..trajectory.constraints import Constraints
 from ..trajectory.path_dynamics import PathDynamics
-from ..trajectory.retiming import time_optimal_law
+from ..trajectory.retiming import Retimed, Route, time_optimal_law
 from ..trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
 from .plots import STYLE
 from .processes import NoMessages, node_session, recorders
@@ -55,10 +55,7 @@ def overspeed_task(robot: Robot, speed: float = 2.0) -> OverspeedTask:
 
 def sample_plan(plan: ScaledPlan, t: Any) -> tuple[np.ndarray, ...]:
     """Return q, qd, qdd, qddd (samples, n) of a plan at times t (samples,) [s]."""
-    s, v, a, u = plan.law(t)
-    q, q1, q2, q3 = plan.path(s)
-    v, a, u = v[:, None], a[:, None], u[:, None]
-    return q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u
+    return Retimed(Route(plan.path, 0.0, len(plan.path.breaks)), plan.law)(t)
 
 
 def _effort_limits(robot: Robot, slow: ScaledPlan) -> Limits:

@@ -50,7 +50,7 @@ class ParameterLock:
             return dict(changes)
         about = [name for name in changes if is_locked(name)]
         if others := [name for name in about
-                      if _comparable_value(changes[name]) != _comparable_value(self._node.get_parameter_or(name).value)]:
+                      if repr(_plain(changes[name])) != repr(_plain(self._node.get_parameter_or(name).value))]:
             raise self.refusal(others)
         return {name: value for name, value in changes.items() if name not in about}
 
@@ -72,11 +72,6 @@ def _lock_text(total: int) -> str:
 def is_locked(name: str) -> bool:
     """Return whether a parameter of this name is locked."""
     return any(name.startswith(locked) if locked.endswith(".") else name == locked for locked in LOCKED)
-
-
-def _comparable_value(value: Any) -> str:
-    """Return a comparable text of a value, equal for all array types and for NaN."""
-    return repr(list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value)
 
 
 Values = dict[str, Any]
