@@ -8,6 +8,11 @@ also fitted if a window is given. Where stamps are not the times of the readings
 The filters of filter_bank.py run over the readings and are evaluated at an instant once later readings change nothing, so
 there is no lag. Each stretch is first filtered backwards through its beginning, which gives the initial state and noise.
 
+scipy.signal beside them, on 10 s of smooth motion of seven joints at 500 Hz with encoder steps of 2^-15 turn: the best of
+Savitzky and Golay's filters, with a window chosen by the true motion, is off by 0.31 % in acceleration and 0.29 % in jerk, the
+best Butterworth filter by 0.09 and 0.45 %; these filters, without a setting, by 0.06 and 0.45 %, in 0.9 s instead of 0.02 s.
+Neither of scipy's takes stamps that are not even, or gives standard deviations.
+
 Long recordings are estimated block by block, from the samples of a block and those near it on either side. Memory is
 bounded, and a part of a recording gives, to the last bit, the result of the whole.
 """

@@ -33,7 +33,7 @@ from ..codegen.program import larger
 from .closure import OPTIONS, LoopClosure, convergence_indicator, largest, maximum
 from .conditions import Conditions
 from .roles import DeclaredRoles
-from .solution import Situation, Solution, named, row_changes, stage_rows
+from .solution import Situation, Solution, named, row_changes, stage_matrix, stage_rows
 from .structure import Structure, contact_poses
 
 CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
@@ -589,8 +589,6 @@ class _Matrices:
     def __init__(self, equations: EquationsOfMotion, structure: Structure, Y: np.ndarray, situation: Situation):
         self.equations, self.structure, self.Y, self.situation = equations, structure, Y, situation
         n, x = len(equations.coordinates), Y[0, :len(equations.coordinates)]
-        self._gap = np.full((len(structure.c), equations.size), ABSENT)
-        self._gap[:, structure.columns] = structure.d[None, :] - structure.c[:, None]
         self.J = (equations.constraint_jacobian(situation.R, situation.p, x, situation.anchors) if equations.constraints
                   else np.zeros((0, n), dtype=object))
         self._M: np.ndarray | None = None
@@ -609,47 +607,12 @@ class _Matrices:
 
     def of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return A of these rows and unknowns."""
-        structure, equations = self.structure, self.equations
-        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
-        A = np.zeros((len(rows), len(columns)), dtype=object)
-        A[:] = 0.0
-        low = {(order, j) for order, j in structure.low_entries if j in columns}
-        slopes = self._slopes([entry for entry in structure.low_entries if entry in low])
-        e = len(equations.actuated)
-        part_of = {int(number): (name, int(number) - part.start) for name, part in parts.items()
-                   for number in range(part.start, part.stop)}
-        for a, i in enumerate(rows.tolist()):
-            for b, j in enumerate(columns.tolist()):
-                gap, (name, k) = self._gap[i, j], part_of[j]
-                if structure.sigma[i, j] == ABSENT:
-                    continue
-                if i < n:
-                    if name == "x":
-                        if gap == 2:
-                            A[a, b] = self.M[i, k]
-                        elif (gap, k) in slopes:
-                            A[a, b] = slopes[gap, k][i]
-                    elif gap == 0:
-                        A[a, b] = -self.J[k, i] if name == "lambda" else -equations.selection[i, k]
-                elif i < n + m:
-                    if gap == (0 if i - n < equations.holonomic else 1):
-                        A[a, b] = self.J[i - n, k]
-                elif gap == 0:
-                    A[a, b] = self._optimality(i - n - m, e, m, name, k)
+        structure, n, m = self.structure, len(self.equations.coordinates), len(self.equations.constraints)
+        dynamic = ((rows < n) | (rows >= n + m)).any()
+        slopes = self._slopes([entry for entry in structure.low_entries if entry[1] in columns]) if dynamic else {}
+        A = stage_matrix(structure, self.J, self.M if dynamic else None, slopes)[np.ix_(rows, columns)]
+        A[structure.sigma[np.ix_(rows, columns)] == ABSENT] = 0.0
         return A
-
-    def _optimality(self, i: int, e: int, m: int, name: str, k: int) -> Any:
-        equations = self.equations
-        assert equations.weights is not None
-        if i < e:
-            if name == "x":  # the torque of a spring
-                joint, _, stiffness = equations.sprung_actuators[i]
-                return float(equations.weights[i]) * (-stiffness if k == joint else stiffness)
-            return (float(equations.weights[i]) if i == k else 0.0) if name == "tau" else -equations.adjoint_selection[k, i]
-        if i < e + m:
-            return self.J[i - e, k]
-        free = self.structure.free[i - e - m]
-        return self.M[free, k] if name == "nu" else self.J[k, free]
 
     def _slopes(self, entries: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Any]:
         """d dynamics / d x_j or d x_j' (N,)."""

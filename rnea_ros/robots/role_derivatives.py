@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.taylor import derivative, jets
-from ..algebra.vectors import Array
+from ..algebra.vectors import Array, skew
 from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
@@ -180,14 +180,10 @@ class SolutionDerivatives:
         return np.asarray(kernel.of_samples(blocks, len(dY))[0])
 
     def _traced(self, k: int, rows: Array, orders: int, situation: Situation) -> Callable[..., Any]:
-        points, lengths = _loads_of(situation)
-
         def evaluate(structure: Structure, R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
-            loads = {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()}
-            world_loads = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
-            situation = Situation(R.reshape(3, 3), p, _anchors(rest, moved), loads, world_loads)
             before, change = (values.reshape(orders, structure.equations.size) for values in (Y, dY))
-            return [row_changes(structure, k, rows.tolist(), before, change, situation)]
+            there = situation.traced(R, p, rest, _moved_anchors(rest, moved))
+            return [row_changes(structure, k, rows.tolist(), before, change, there)]
 
         return evaluate
 
@@ -199,15 +195,16 @@ class SolutionDerivatives:
         """
         equations, key = self.equations, ("wrenches", order, situation.key)
         n, m, orders = len(equations.coordinates), len(equations.constraints), order + 3
-        points, lengths = _loads_of(situation)
 
         def evaluate(structure: Structure, R: Any, p: Any, x: Any, multipliers: Any, **rest: Any) -> list[Any]:
-            equations = structure.equations
+            equations, there = structure.equations, situation.traced(R, p, rest)
             X, pull = x.reshape(orders, n), multipliers.reshape(order + 1, m)
             at = _pose(R, p, X[1:, :6], order) if equations.base else (R, p)
             rates = Rates(*(jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3)))
-            found = equations.transmitted(*at, rates, jets(*pull), constant_series(_anchors(rest, None), order),
-                                          **_loads(rest, points, lengths, order))
+            wrenches = {link: jets(*(given[k] if k < len(given) else np.zeros(6) for k in range(order + 1)))
+                        for link, given in there.wrenches.items()}
+            found = equations.transmitted(*at, rates, jets(*pull), constant_series(there.anchors, order), wrenches=wrenches,
+                                          world_wrenches=there.world_wrenches)
             return [[derivative(np.array(found), k) for k in range(order + 1)]]
 
         sizes = {**situation.sizes(), "x": orders * n, "multipliers": (order + 1) * m}
@@ -241,9 +238,9 @@ class SolutionDerivatives:
         C = 0.5 * (rate + D - D.T)
         if equations.base:
             p, L = np.split((M @ v)[:6], 2)
-            C[:3, 3:6] -= _skew(p)
-            C[3:6, :3] -= _skew(p)
-            C[3:6, 3:6] -= _skew(L)
+            C[:3, 3:6] -= skew(p)
+            C[3:6, :3] -= skew(p)
+            C[3:6, 3:6] -= skew(L)
         return C, M
 
 
@@ -251,10 +248,6 @@ def _pose(R: Any, p: Any, velocity: Any, order: int) -> tuple[Any, Any]:
     """Series of the pose of a moving base."""
     turns, positions = pose_series(R.reshape(3, 3), p, velocity, order)
     return jets(*turns), jets(*positions)
-
-
-def _skew(a: Array) -> Array:
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def _least_squares(A: Array) -> Callable[[Array], Array]:
@@ -278,28 +271,11 @@ def _scale(sizes: Array) -> Array:
     return np.where(sizes <= NOISE * sizes.max(initial=0.0), np.inf, sizes)
 
 
-def _anchors(blocks: Mapping[str, Any], moved: Any) -> list[tuple[Any, Any]]:
-    """Poses of the contacts, with their changes as series where `moved` has them."""
+def _moved_anchors(blocks: Mapping[str, Any], moved: Any) -> list[tuple[Any, Any]]:
+    """Return poses of the contacts with their changes as series."""
     found: list[tuple[Any, Any]] = []
     while f"anchor{len(found)}" in blocks:
-        values = blocks[f"anchor{len(found)}"]
-        if moved is not None:
-            values = jets(values, moved[ANCHOR * len(found):ANCHOR * (len(found) + 1)])
+        k = len(found)
+        values = jets(blocks[f"anchor{k}"], moved[ANCHOR * k:ANCHOR * (k + 1)])
         found.append((values[:9].reshape(3, 3), values[9:]))
     return found
-
-
-def _loads_of(situation: Situation) -> tuple[list[tuple[int, Any]], dict[int, int]]:
-    """Points of world wrenches, and how many derivatives the wrenches of each link have."""
-    return ([(link, point) for link, point, _ in situation.world_wrenches],
-            {link: len(values) for link, values in situation.wrenches.items()})
-
-
-def _loads(blocks: Mapping[str, Any], points: Sequence[tuple[int, Any]], lengths: Mapping[int, int],
-           order: int) -> dict[str, Any]:
-    """Wrenches as series up to `order`, and world wrenches, as EquationsOfMotion.dynamics takes them."""
-    wrenches = {}
-    for link, length in lengths.items():
-        given = blocks[f"wrench{link}"].reshape(length, 6)
-        wrenches[link] = jets(*(given[k] if k < length else np.zeros(6) for k in range(order + 1)))
-    return {"wrenches": wrenches, "world_wrenches": [(*point, blocks[f"world_wrench{k}"]) for k, point in enumerate(points)]}

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algorithms.closed_loops import HELD
+from ..algorithms.elimination import ABSENT
 from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose
 from ..codegen import kernel
@@ -211,6 +212,12 @@ class Situation:
         return [self.R.ravel(), self.p, *(np.concatenate((R.ravel(), p)) for R, p in self.anchors),
                 *(values.ravel() for values in self.wrenches.values()), *(six for *_, six in self.world_wrenches)]
 
+    def traced(self, R: Any, p: Any, blocks: Mapping[str, Any], anchors: Sequence[Any] | None = None) -> Situation:
+        """Return a situation like this one from the blocks of a kernel, in any scalar. anchors: instead of those in blocks."""
+        return Situation(R.reshape(3, 3), p, _anchors(blocks) if anchors is None else anchors,
+                         {link: blocks[f"wrench{link}"].reshape(len(values), 6) for link, values in self.wrenches.items()},
+                         [(link, point, blocks[f"world_wrench{k}"]) for k, (link, point, _) in enumerate(self.world_wrenches)])
+
     def sizes(self) -> dict[str, int]:
         """Return name and size of each block."""
         return {"R": 9, "p": 3, **{f"anchor{k}": 12 for k in range(len(self.anchors))},
@@ -225,11 +232,7 @@ class Solver:
         self.equations, self.structure, self.backend = equations, structure, backend
         self.payloads: list[np.ndarray] = []  # block of kernels: ten numbers for each carrier of the equations
         self._kernels: dict[Any, Kernel] = {}
-        m = len(equations.constraints)
-        self._gap = np.full((len(structure.c), equations.size), -1)
-        self._gap[:, structure.columns] = structure.d[None, :] - structure.c[:, None]
         self._lengths: dict[int, int] = {}
-        self._orders = np.where(np.arange(m) < equations.holonomic, 0, 1)
 
     def solve(self, Y: np.ndarray, situation: Situation, stages: int) -> tuple[np.ndarray, tuple[str, ...]]:
         """Fill the unknown derivatives in Y (orders, size) for all stages below `stages`; return it with the open multipliers.
@@ -281,33 +284,13 @@ class Solver:
     # ------------------------------------------------------------------ matrix
 
     def _matrix(self, Y, situation, rows, columns):
-        """Return a of these rows and columns."""
-        structure, equations = self.structure, self.equations
-        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
-        dynamic = bool((rows < n).any()) or structure.optimal
-        full = np.zeros((len(structure.c), equations.size))
-        gap = self._gap
-        J = self.jacobian(Y[0, :n], situation) if m else np.zeros((0, n))
-        full[n:n + m, :n] = np.where(gap[n:n + m, :n] == self._orders[:, None], J, 0.0)
-        if dynamic:
-            M = self.mass_matrix(Y[0, :n])
-            full[:n, :n] = np.where(gap[:n, :n] == 2, M, 0.0)
-            for (order, j), slope in zip(structure.low_entries, self._slopes(Y, situation), strict=True):
-                full[:n, j] += np.where(gap[:n, j] == order, slope, 0.0)
-            full[:n, parts["lambda"]] = np.where(gap[:n, parts["lambda"]] == 0, -J.T, 0.0)
-            full[:n, parts["tau"]] = np.where(gap[:n, parts["tau"]] == 0, -equations.selection, 0.0)
-            if structure.optimal:
-                e, at = len(equations.actuated), n + m
-                full[at:at + e, parts["tau"]] = np.diag(np.asarray(equations.weights))
-                full[at:at + e, parts["nu"]] = -equations.adjoint_selection.T
-                for i, (joint, rotor, stiffness) in equations.sprung_actuators.items():
-                    slope = stiffness * np.asarray(equations.weights)[i]
-                    full[at + i, parts["tau"]], full[at + i, [joint, rotor]] = 0.0, (-slope, slope)
-                full[at + e:at + e + m, parts["nu"]] = J
-                full[at + e + m:, parts["nu"]] = M[structure.free]
-                full[at + e + m:, parts["kappa"]] = J.T[structure.free]
-                full[at:] = np.where(gap[at:] == 0, full[at:], 0.0)
-        return full[np.ix_(rows, structure.columns[columns])]
+        """Return A of these rows and columns."""
+        structure, n = self.structure, len(self.equations.coordinates)
+        J = self.jacobian(Y[0, :n], situation) if self.equations.constraints else np.zeros((0, n))
+        M, slopes = None, dict[tuple[int, int], Any]()
+        if (rows < n).any() or structure.optimal:
+            M, slopes = self.mass_matrix(Y[0, :n]), dict(zip(structure.low_entries, self._slopes(Y, situation), strict=True))
+        return stage_matrix(structure, J, M, slopes)[np.ix_(rows, structure.columns[columns])]
 
     def jacobian(self, x: np.ndarray, situation: Situation) -> np.ndarray:
         """Return J (m, N) of the constraints at positions x (N,)."""
@@ -345,13 +328,10 @@ class Solver:
 
     def dynamics(self, x: np.ndarray, v: np.ndarray, a: np.ndarray, situation: Situation) -> np.ndarray:
         """Return the efforts (N,) of all coordinates under the loads of the situation, constraint forces left out."""
-        points = [(link, point) for link, point, _ in situation.world_wrenches]
-        lengths = {link: len(values) for link, values in situation.wrenches.items()}
-
         def evaluate(structure, R, p, x, v, a, **rest):
-            wrenches = {link: rest[f"wrench{link}"][:6] for link in lengths}
-            world = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
-            return [structure.equations.dynamics(R.reshape(3, 3), Rates(x, v, a), wrenches, world)]
+            there = situation.traced(R, p, rest)
+            wrenches = {link: values[0] for link, values in there.wrenches.items()}
+            return [structure.equations.dynamics(there.R, Rates(x, v, a), wrenches, there.world_wrenches)]
 
         return self._evaluated(("dynamics", situation.key), evaluate, situation, x=x, v=v, a=a)[0]
 
@@ -417,18 +397,48 @@ class Solver:
         vanishing = np.zeros((orders, size), dtype=bool)
         for j, d, known in zip(own.columns, own.d, own.inputs, strict=True):
             vanishing[max(k + d, known):, j] = True  # unknown derivatives are zero in the right-hand side
-        lengths = {link: len(values) for link, values in situation.wrenches.items()}
-        points = [(link, point) for link, point, _ in situation.world_wrenches]
 
         def evaluate(structure, R, p, y, **rest):
             Y = y.reshape(orders, size).copy()
             Y[vanishing] = 0.0
-            situation = Situation(R.reshape(3, 3), p, _anchors(rest),
-                              {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()},
-                              [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)])
-            return [stage_rows(structure, k, rows, Y, situation)]
+            return [stage_rows(structure, k, rows, Y, situation.traced(R, p, rest))]
 
         return evaluate, {**situation.sizes(), "y": orders * size}
+
+
+def stage_matrix(structure: Structure, J: np.ndarray, M: np.ndarray | None,
+                 slopes: Mapping[tuple[int, int], Any]) -> np.ndarray:
+    """Return A_ij = d f_i / d y_j^(d_j - c_i) of all rows and unknowns, for any scalar.
+
+    J, M   : Jacobian (m, N) of the constraints, mass matrix (N, N); without M rows of constraints alone are right
+    slopes : of the dynamics (N,), by order and coordinate of the structure's low entries
+    """
+    equations = structure.equations
+    n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+    gap = np.full((len(structure.c), equations.size), ABSENT)
+    gap[:, structure.columns] = structure.d[None, :] - structure.c[:, None]
+    full = np.zeros(gap.shape).astype(J.dtype)
+    rolling = np.arange(m)[:, None] >= equations.holonomic
+    full[n:n + m, :n] = np.where(gap[n:n + m, :n] == rolling, J, 0.0)
+    if M is None:
+        return full
+    full[:n, :n] = np.where(gap[:n, :n] == 2, M, 0.0)
+    for (order, j), slope in slopes.items():
+        full[:n, j] = np.where(gap[:n, j] == order, slope, full[:n, j])
+    full[:n, parts["lambda"]] = np.where(gap[:n, parts["lambda"]] == 0, -J.T, 0.0)
+    full[:n, parts["tau"]] = np.where(gap[:n, parts["tau"]] == 0, -equations.selection, 0.0)
+    if structure.optimal:
+        e, at, weights = len(equations.actuated), n + m, np.asarray(equations.weights)
+        full[at:at + e, parts["tau"]] = np.diag(weights)
+        full[at:at + e, parts["nu"]] = -equations.adjoint_selection.T
+        for i, (joint, rotor, stiffness) in equations.sprung_actuators.items():  # the torque of a spring
+            slope = stiffness * weights[i]
+            full[at + i, parts["tau"]], full[at + i, [joint, rotor]] = 0.0, (-slope, slope)
+        full[at + e:at + e + m, parts["nu"]] = J
+        full[at + e + m:, parts["nu"]] = M[structure.free]
+        full[at + e + m:, parts["kappa"]] = J.T[structure.free]
+        full[at:] = np.where(gap[at:] == 0, full[at:], 0.0)
+    return full
 
 
 def stage_rows(structure: Structure, k: int, rows: Sequence[int], Y: Any, situation: Situation) -> list[Any]:

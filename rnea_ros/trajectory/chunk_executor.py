@@ -58,37 +58,57 @@ from .speed_factor import smallest_factor
 REASONS = ("accepted", "no_position", "stopped", "wrong_shape", "unknown_joint", "not_finite", "bad_times",
            "outside_position_limits", "step_too_large", "not_advancing", "too_old", "in_the_future", "infeasible",
            "not_in_time")
-SAMPLE_SPACING = 0.006  # s between the samples at which limits are evaluated
-MIN_STEPS, MAX_STEPS = 4, 8  # samples of each polynomial
-BEND = 1.5 / 8.0  # of a second difference: what a parabola exceeds its samples by is an eighth, the rest is margin
-POSITION_TOLERANCE = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
-AGREEMENT = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
-WAVELENGTHS = (4.0, 6.0, 9.0, 14.0, 22.0)  # periods; shorter waves are smoothed out, one step after the other
-CATCH_UP = 0.8  # s; the longest bridge with which a motion that is behind catches up with the policy
-MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 2.0  # s, s, and the factor from one to the next
-MARGIN, MIN_MARGIN, MAX_MARGIN = 1.4, 1.1, 2.0  # factors from the estimated duration of a bridge to the one that is tried
-MIN_LONGER, MIN_JOINT_RATE = 1.25, 0.02  # least factor from one bridge to the next, and rate for which one is estimated
-MEAN_TO_PEAK = 1.5  # about, of the velocity of a bridge
-NEARER = 0.7  # share of the distance from where a chunk is now, within which a point that has passed is near
-JOINED = 2  # points, up to which limits bound the bridge before them
-SETTLED = 5  # points, after which a mismatch at the splice has decayed (a spline forgets 0.43 from knot to knot)
-MIN_POINTS = 4  # behind a bridge; else the points wait until the bridge ends
-RECOVERY = 0.93  # of the stretch and the margin that served last, with which the next chunk is tried
-TAILS = (0.25, 0.4, 0.65, 1.0, 1.6)  # s
-STOP_TAILS = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)  # s
-RAMP = 0.3  # s in which the rate changes from the present one to another
-MAX_BRIDGE_STEPS, BRIDGE_SLOWING = 2, 1.5  # slower points to which a bridge is tried, and power of its rate for them
-LONG_SPAN, SHORT_SPAN = 0.3, 0.1  # s between two points, for the mean velocity between them
-FASTER_THAN_MEAN = 1.03  # about, the largest velocity within the short one
-MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
-MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
-KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
-MIN_SPACING = 1e-5  # s between waypoints
-LEAD_RECOVERY = 0.98  # of a lead that was doubled, with each accepted chunk
-MAX_BRAKES = 3  # that are computed where a thread is suspended meanwhile
-MIN_PERIOD, MAX_POINTS = 5e-4, 1000  # s between points of a chunk, and their number: the spline has a knot at each
-MAX_TIME, MAX_RATIO = 100.0, 1000.0  # s between stamp and points; of times between points, for the spline's condition
-MAX_FUTURE = 1.0  # s; a stamp further ahead is that of another clock
+
+
+@dataclass(frozen=True)
+class ChunkTuning:
+    """Tuning of the search for a motion through the points of a chunk, and limits of what is accepted as one."""
+
+    sample_spacing_s: float = 0.006  # between the samples at which limits are evaluated
+    min_samples: int = 4  # of each polynomial
+    max_samples: int = 8  # of each polynomial
+    bend_share: float = 1.5 / 8.0  # of a second difference: a parabola exceeds its samples by an eighth; the rest is margin
+    position_tol: float = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
+    agreement_tol: float = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
+    wavelengths_periods: tuple[float, ...] = (4.0, 6.0, 9.0, 14.0, 22.0)  # shorter waves are smoothed out, step by step
+    max_catch_up_s: float = 0.8  # the longest bridge with which a motion that is behind catches up with the policy
+    min_bridge_s: float = 0.1
+    max_bridge_s: float = 1.6
+    bridge_growth: float = 2.0  # factor from one bridge to the next, where none is estimated
+    bridge_margin: float = 1.4  # factor from the estimated duration of a bridge to the one that is tried
+    min_bridge_margin: float = 1.1
+    max_bridge_margin: float = 2.0
+    min_bridge_growth: float = 1.25  # least factor from one bridge to the next
+    min_joint_rate: float = 0.02  # for which a bridge is estimated
+    mean_to_peak: float = 1.5  # about, of the velocity of a bridge
+    near_share: float = 0.7  # of the distance from where a chunk is now, within which a point that has passed is near
+    joined_points: int = 2  # up to which limits bound the bridge before them
+    settled_points: int = 5  # after which a mismatch at the splice has decayed (a spline forgets 0.43 from knot to knot)
+    min_points: int = 4  # behind a bridge; else the points wait until the bridge ends
+    recovery: float = 0.93  # of the stretch and the margin that served last, with which the next chunk is tried
+    tails_s: tuple[float, ...] = (0.25, 0.4, 0.65, 1.0, 1.6)
+    stop_tails_s: tuple[float, ...] = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)
+    ramp_s: float = 0.3  # in which the rate changes from the present one to another
+    max_bridge_steps: int = 2  # slower points to which a bridge is tried
+    bridge_slowing: float = 1.5  # power of the bridge's rate for them
+    long_span_s: float = 0.3  # between two points, for the mean velocity between them
+    short_span_s: float = 0.1
+    faster_than_mean: float = 1.03  # about, the largest velocity within the short span
+    min_smoothing_gain: float = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
+    min_stretch_step: float = 1.06
+    max_stretch_step: float = 3.0
+    kept_s: float = 1.0  # for which trajectories that were replaced can still be sampled
+    min_waypoint_spacing_s: float = 1e-5
+    lead_recovery: float = 0.98  # of a lead that was doubled, with each accepted chunk
+    max_brakes: int = 3  # that are computed where a thread is suspended meanwhile
+    min_period_s: float = 5e-4  # between points of a chunk
+    max_points: int = 1000  # of a chunk: the spline has a knot at each
+    max_time_s: float = 100.0  # between stamp and points
+    max_period_ratio: float = 1000.0  # of times between points, for the spline's condition
+    max_future_s: float = 1.0  # a stamp further ahead is that of another clock
+
+
+TUNING = ChunkTuning()
 
 
 @dataclass(frozen=True)
@@ -246,7 +266,7 @@ class CommittedTrajectory(NamedTuple):
         found = []
         for segment, until in zip(self.segments, [*(one.start for one in self.segments[1:]), math.inf], strict=True):
             knots = segment.start + segment.path.breaks
-            knots = knots[knots < until - MIN_SPACING]
+            knots = knots[knots < until - TUNING.min_waypoint_spacing_s]
             if until > begin:
                 found.append(knots[max(int(np.searchsorted(knots, begin, side="right")) - 1, 0):])
         times = np.concatenate(found)
@@ -312,7 +332,7 @@ class _Rates:
 
     def at_splice(self) -> float:
         """Return the largest rate where the motion joins the points."""
-        return self._rate(None if self.times is None else self.t < self.times[min(JOINED, len(self.times) - 1)])
+        return self._rate(None if self.times is None else self.t < self.times[min(TUNING.joined_points, len(self.times) - 1)])
 
     def along(self) -> float:
         """Return the largest rate along the points."""
@@ -325,7 +345,7 @@ class _Rates:
     def _is_along(self) -> np.ndarray | None:
         if self.times is None:
             return None
-        return (self.t >= self.times[min(SETTLED, len(self.times) - 1)]) & (self.t <= self.times[-1])
+        return (self.t >= self.times[min(TUNING.settled_points, len(self.times) - 1)]) & (self.t <= self.times[-1])
 
     def _rate(self, samples: np.ndarray | None, constraints: np.ndarray | None = None) -> float:
         chosen = self.beyond if samples is None else self.beyond & samples[:, None]
@@ -397,7 +417,7 @@ class ChunkExecutor:
         self._slowed, self._now, self._binding = 0, -math.inf, ""
         self._sampled = -math.inf  # latest time that was sampled
         self._stopped = False
-        self._warm, self._margin, self._last, self._mismatched = _Attempt(), MARGIN, None, 0.0
+        self._warm, self._margin, self._last, self._mismatched = _Attempt(), TUNING.bridge_margin, None, 0.0
         self._warm_up()
 
     def _use(self, robot: Robot, limits: Limits | None) -> None:
@@ -419,7 +439,7 @@ class ChunkExecutor:
         q = np.clip(np.zeros(self.robot.n), self._lower, self._upper)
         with contextlib.suppress(InputError):  # a linkage that cannot be closed there
             targets = Targets(0.1 * np.arange(1.0, 9.0), np.broadcast_to(q, (8, len(q))), 0.1)
-            for tail in (TAILS[0], TAILS[-1]):
+            for tail in (TUNING.tails_s[0], TUNING.tails_s[-1]):
                 path = chunk_spline.fit(np.stack((q, 0.0 * q, 0.0 * q, 0.0 * q)), targets, tail)
                 self._excess(path)
                 path.at(0.0)
@@ -497,7 +517,7 @@ class ChunkExecutor:
             if result.reason == "not_in_time":
                 self.double_lead()
             elif result.accepted:
-                self._lead = max(LEAD_RECOVERY * self._lead, self.options.lead)
+                self._lead = max(TUNING.lead_recovery * self._lead, self.options.lead)
                 self._slowed += result.stretch > (1.0 + 1e-9) / self._share
             if result.binding:
                 self._binding = result.binding
@@ -517,12 +537,12 @@ class ChunkExecutor:
     def _brake(self) -> bool:
         """Commit the shortest brake that keeps the limits; return whether there is one, or the robot rests by then."""
         nothing = Targets(np.zeros(0), np.zeros((0, self.robot.n)), 0.1)
-        for _ in range(MAX_BRAKES):
+        for _ in range(TUNING.max_brakes):
             start = self._now + self.lead
             segment, state = self._at(start), self.sample_ahead(start)
             if start >= segment.end:
                 return True
-            for tail in STOP_TAILS:
+            for tail in TUNING.stop_tails_s:
                 if start + tail >= segment.end:
                     return not self._excess_ahead()
                 path = chunk_spline.fit(state, nothing, tail)
@@ -646,8 +666,8 @@ class ChunkExecutor:
             return ChunkResult("wrong_shape", "positions or times are not arrays of numbers")
         if points.ndim != 2 or not points.size or points.shape[1] != len(columns):
             return ChunkResult("wrong_shape", f"positions have shape {points.shape}; (points, {len(columns) or n}) is needed")
-        if len(points) > MAX_POINTS:
-            return ChunkResult("wrong_shape", f"the chunk has {len(points)} points; at most {MAX_POINTS} are allowed")
+        if len(points) > TUNING.max_points:
+            return ChunkResult("wrong_shape", f"the chunk has {len(points)} points; at most {TUNING.max_points} are allowed")
         if not (np.isfinite(points).all() and np.isfinite(stamp)):
             return ChunkResult("not_finite", "positions or stamp are not finite")
         if offsets is None:
@@ -673,7 +693,7 @@ class ChunkExecutor:
         latest = float(np.fmax.reduce(self._stamps[columns]))  # of other joints another policy may send chunks
         if stamp <= latest:
             return ChunkResult("not_advancing", f"stamp {stamp:.6f} is not later than that of the chunk before, {latest:.6f}")
-        if stamp > self._now + MAX_FUTURE:
+        if stamp > self._now + TUNING.max_future_s:
             return ChunkResult("in_the_future", f"stamp is {stamp - self._now:.3g} s ahead of the present time: another clock")
         times_of_policy = stamp + offsets
         age, ahead = self._now - stamp, times_of_policy[-1] - self._now
@@ -716,7 +736,7 @@ class ChunkExecutor:
         self._last = chunk
         behind = self._behind(chunk, points, state[0], splice)
         mismatch = self._mismatch(chunk, state, splice)
-        least_bridge = float(np.nan_to_num(MEAN_TO_PEAK * mismatch / self.limits.velocity).max())
+        least_bridge = float(np.nan_to_num(TUNING.mean_to_peak * mismatch / self.limits.velocity).max())
         # with bounded jerk the time grows with the cube root of the distance
         warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
         search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge, self._margin,
@@ -743,13 +763,16 @@ class ChunkExecutor:
             wanted = points[used]
             aims = np.clip(wanted, self._lower + attempt.inset, self._upper - attempt.inset) if attempt.inset else wanted
             targets = Targets(times[used], aims, chunk.period * attempt.stretch)
-            smoothing = (WAVELENGTHS[attempt.smoothing - 1] / (2.0 * math.pi)) ** 6 if attempt.smoothing else INTERPOLATION
-            path = chunk_spline.fit(state, targets, TAILS[attempt.tail], smoothing)
+            smoothing = INTERPOLATION
+            if attempt.smoothing:
+                smoothing = (TUNING.wavelengths_periods[attempt.smoothing - 1] / (2.0 * math.pi)) ** 6
+            path = chunk_spline.fit(state, targets, TUNING.tails_s[attempt.tail], smoothing)
             passed = path.coefficients[np.searchsorted(path.breaks, targets.times), 0]
             off = np.abs(passed - wanted).max(axis=1)
             deviation = float(off.max())
             if attempt.smoothing and deviation > options.tolerance:
-                search.too_smooth(bool(off[SETTLED:].max(initial=0.0) <= options.tolerance), chunk.period * attempt.stretch)
+                at_splice = bool(off[TUNING.settled_points:].max(initial=0.0) <= options.tolerance)
+                search.too_smooth(at_splice, chunk.period * attempt.stretch)
                 continue
             count += 1
             excess = self._excess(path, targets.times)
@@ -779,7 +802,7 @@ class ChunkExecutor:
         first = int(np.searchsorted(chunk.times, splice))
         if first + 1 < len(chunk.times) and (later := float(chunk.times[first])) < splice + chunk.period:
             q = self.sample_ahead(later)[0]
-            if later < self._at(later).end and np.abs(q - chunk.positions[first]).max() <= AGREEMENT:
+            if later < self._at(later).end and np.abs(q - chunk.positions[first]).max() <= TUNING.agreement_tol:
                 return later, True
         return splice, False
 
@@ -803,7 +826,7 @@ class ChunkExecutor:
             return 0.0
         distance = np.abs(points[:passed + 1] - q).max(axis=1)
         nearest = int(distance.argmin())
-        if distance[nearest] > NEARER * distance[-1]:
+        if distance[nearest] > TUNING.near_share * distance[-1]:
             return 0.0
         return max(0.0, splice - float(chunk.times[nearest]))
 
@@ -812,20 +835,20 @@ class ChunkExecutor:
         too fast at their times; else 0.
 
         A joint has its mean velocity somewhere between two points (mean value theorem), also where it passes by `tolerance`.
-        Noise of neighbouring points, which is smoothed, does not count there: the two are LONG_SPAN apart.
+        Noise of neighbouring points, which is smoothed, does not count there: the two are TUNING.long_span_s apart.
         """
-        first = int(np.searchsorted(times, splice)) + SETTLED
+        first = int(np.searchsorted(times, splice)) + TUNING.settled_points
         times, points = times[first:], points[first:]
         if len(times) < 2:
             return 0.0
         spans = [min(max(1, round(span * (len(times) - 1) / float(np.ptp(times)))), len(times) - 1)
-                 for span in (LONG_SPAN, SHORT_SPAN)]
+                 for span in (TUNING.long_span_s, TUNING.short_span_s)]
         allowed = self.options.limit_share * self.limits.velocity  # NaN where unknown
         far, near = (np.abs(points[k:] - points[:-k]) for k in spans)
         far_times, near_times = ((times[k:] - times[:-k])[:, None] for k in spans)
         if not ((far - 2.0 * self.options.tolerance) / far_times > allowed / self._share).any():
             return 0.0
-        return FASTER_THAN_MEAN * float(np.nan_to_num((near / near_times).max(axis=0) / allowed).max())
+        return TUNING.faster_than_mean * float(np.nan_to_num((near / near_times).max(axis=0) / allowed).max())
 
     def _mismatch(self, chunk: _Chunk, state: np.ndarray, splice: float) -> np.ndarray:
         """Return the distance (n,) of the motion, at its velocity, from the chunk's first point."""
@@ -857,7 +880,7 @@ class ChunkExecutor:
             followers = [*(segment.start for segment in kept[1:]), new.start]
             self._splice_time = min(self._splice_time, new.start)
             self._segments = [*(segment for segment, until in zip(kept, followers, strict=True)
-                                if until > self._now - KEPT), new]
+                                if until > self._now - TUNING.kept_s), new]
             return True
 
     # ------------------------------------------------------------------ what the limits allow
@@ -868,7 +891,7 @@ class ChunkExecutor:
         times : of the points that it goes through [s]
         """
         h = np.diff(path.breaks)
-        steps = min(max(math.ceil(float(np.median(h)) / SAMPLE_SPACING), MIN_STEPS), MAX_STEPS)
+        steps = min(max(math.ceil(float(np.median(h)) / TUNING.sample_spacing_s), TUNING.min_samples), TUNING.max_samples)
         t = np.append((path.breaks[:-1, None] + h[:, None] * (np.arange(steps) / steps)).ravel(), path.length)
         try:
             dynamics = self._dynamics.along(path)
@@ -883,7 +906,7 @@ class ChunkExecutor:
         k = self._ranged
         lower, upper = self._lower[k], self._upper[k]
         ranged = np.abs(2.0 * motion[0][:, k] - (upper + lower)) / (upper - lower)
-        reach = _between(np.concatenate((used / share, ranged - POSITION_TOLERANCE), axis=1))
+        reach = _between(np.concatenate((used / share, ranged - TUNING.position_tol), axis=1))
         sample, number = np.unravel_index(int(reach.argmax()), reach.shape)
         if reach[sample, number] <= 1.0:
             return None
@@ -913,11 +936,12 @@ class _Search:
         least_stretch : of times, where chunks are to be executed more slowly
         """
         self._least_bridge, self._warm_bridge, self._rests = least_bridge, warm_bridge, rests
-        self._margin, self._estimate = min(max(RECOVERY * margin, MIN_MARGIN), MAX_MARGIN), 0.0
+        self._margin = min(max(TUNING.recovery * margin, TUNING.min_bridge_margin), TUNING.max_bridge_margin)
+        self._estimate = 0.0
         self._least_stretch = least_stretch
         self.attempt = _Attempt(tail=warm.tail, stretch=least_stretch, delay=behind if least_stretch > 1.0 else 0.0)
         self._behind, self._warm, self._options, self._ahead = behind, warm, options, ahead
-        self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
+        self._max_smoothing = len(TUNING.wavelengths_periods) if options.tolerance > 0.0 else 0
         self._first, self._rate_before, self._bridge_steps = True, 0.0, 0
 
     @property
@@ -943,7 +967,7 @@ class _Search:
         A motion that is offset from the points bends them where it joins them.
         """
         attempt = self.attempt
-        if at_splice and attempt.bridge < MAX_BRIDGE and self._can_bridge(longer := self._longer_bridge(), period):
+        if at_splice and attempt.bridge < TUNING.max_bridge_s and self._can_bridge(longer := self._longer_bridge(), period):
             self.attempt = self._with_bridge(attempt, longer, period)
             return
         self._max_smoothing = attempt.smoothing - 1
@@ -957,7 +981,7 @@ class _Search:
             inset = min(self._options.tolerance, max(2.0 * attempt.inset, 2.0 * excess.overshoot))
             self.attempt = replace(attempt, inset=inset)
             return True
-        is_short = len(times) < MIN_POINTS  # the motion is a bridge and a brake, and a longer bridge makes both slower
+        is_short = len(times) < TUNING.min_points  # the motion is a bridge and a brake, and a longer bridge makes both slower
         at_splice = is_short or excess.t < times[0] + 2.0 * period
         if excess.t >= times[0] and excess.t > times[-1] - 0.5 * period:
             is_changed = self._brake_otherwise(excess, len(times), period)
@@ -973,18 +997,18 @@ class _Search:
             return True
         if at_splice:
             is_late = self._behind > 0.5 * period and attempt.delay < self._behind
-            if is_late and (bridge > CATCH_UP or attempt.stretch > 1.0):
+            if is_late and (bridge > TUNING.max_catch_up_s or attempt.stretch > 1.0):
                 self.attempt = replace(self.attempt, delay=self._behind, bridge=0.0)
                 return True
-            if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
+            if attempt.bridge < TUNING.max_bridge_s and not (excess.is_speed and attempt.bridge > self._least_bridge):
                 self.attempt = self._with_bridge(attempt, bridge, period)
                 return True
         rate = excess.rate
         if at_splice and excess.is_speed and rate >= 1.0 and attempt.stretch > self._least_stretch:
             # the bridge alone is too fast: slower points are nearer; after some steps the next chunk is a better chance
             self._bridge_steps += 1
-            return self._bridge_steps <= MAX_BRIDGE_STEPS and self._slow_down(excess.joint_rate**BRIDGE_SLOWING)
-        if attempt.smoothing and rate < MIN_GAIN * self._rate_before:
+            return self._bridge_steps <= TUNING.max_bridge_steps and self._slow_down(excess.joint_rate**TUNING.bridge_slowing)
+        if attempt.smoothing and rate < TUNING.min_smoothing_gain * self._rate_before:
             self._max_smoothing = attempt.smoothing  # the path itself is too fast, not only its noise
         elif attempt.smoothing < self._max_smoothing:
             self._rate_before = rate
@@ -996,14 +1020,14 @@ class _Search:
     def _as_before(self, bridge: float, period: float) -> _Attempt:
         """Return what served for the last chunk, a little faster; with a bridge, if it is not zero."""
         warm = self._warm
-        stretch = max(self._least_stretch, RECOVERY * warm.stretch) if warm.stretch > 1.0 else self._least_stretch
+        stretch = max(self._least_stretch, TUNING.recovery * warm.stretch) if warm.stretch > 1.0 else self._least_stretch
         found = replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
                         smoothing=min(warm.smoothing, self._max_smoothing))
         if not bridge:
             return found
         if stretch > self._least_stretch:  # the estimate is that of faster points
             bridge = self._warm_bridge
-        longest = (self._ahead + found.delay) * found.stretch - 1.01 * MIN_POINTS * period  # with which no point waits
+        longest = (self._ahead + found.delay) * found.stretch - 1.01 * TUNING.min_points * period  # with which no point waits
         return self._with_bridge(found, min(bridge, longest) if longest > 0.0 else bridge, period)
 
     def _estimated_bridge(self, excess: _Excess, first: float) -> float:
@@ -1011,33 +1035,34 @@ class _Search:
 
         With the whole bridge at the constant rate that keeps the limits it would be longer by its inverse.
         """
-        estimate = first / max(excess.joint_rate, MIN_JOINT_RATE)
+        estimate = first / max(excess.joint_rate, TUNING.min_joint_rate)
         if not self._estimate:
             self._estimate = estimate
-        return max(self._margin * estimate, MIN_LONGER * max(first, self.attempt.bridge), self._least_bridge)
+        return max(self._margin * estimate, TUNING.min_bridge_growth * max(first, self.attempt.bridge), self._least_bridge)
 
     def _longer_bridge(self) -> float:
-        return min(max(MIN_BRIDGE, LONGER * self.attempt.bridge, self._least_bridge), MAX_BRIDGE)
+        longer = max(TUNING.min_bridge_s, TUNING.bridge_growth * self.attempt.bridge, self._least_bridge)
+        return min(longer, TUNING.max_bridge_s)
 
     def _can_bridge(self, bridge: float, period: float) -> bool:
         """Return whether points are left behind a bridge."""
-        return bridge + MIN_POINTS * period <= (self._ahead + self.attempt.delay) * self.attempt.stretch
+        return bridge + TUNING.min_points * period <= (self._ahead + self.attempt.delay) * self.attempt.stretch
 
     def _with_bridge(self, attempt: _Attempt, bridge: float, period: float) -> _Attempt:
         """Return an attempt with this bridge; where too few points are left behind it, or a skipped way would have to be
         faster, points wait.
         """
-        bridge = min(bridge, MAX_BRIDGE)
+        bridge = min(bridge, TUNING.max_bridge_s)
         left = (self._ahead + attempt.delay) * attempt.stretch
-        waits = (self._rests and attempt.stretch > 1.0) or bridge + MIN_POINTS * period > left
+        waits = (self._rests and attempt.stretch > 1.0) or bridge + TUNING.min_points * period > left
         return replace(attempt, bridge=bridge, waits=waits)
 
     def _brake_otherwise(self, excess: _Excess, count: int, period: float) -> bool:
         attempt = self.attempt
-        if not excess.overshoot and attempt.tail + 1 < len(TAILS):
+        if not excess.overshoot and attempt.tail + 1 < len(TUNING.tails_s):
             self.attempt = replace(attempt, tail=attempt.tail + 1)
             return True
-        dropped = max(1, math.ceil(0.5 * TAILS[attempt.tail] / period), count // 6)
+        dropped = max(1, math.ceil(0.5 * TUNING.tails_s[attempt.tail] / period), count // 6)
         if count - dropped < 2:
             return False
         self.attempt = replace(attempt, dropped=attempt.dropped + dropped)
@@ -1045,7 +1070,7 @@ class _Search:
 
     def _slow_down(self, rate: float) -> bool:
         attempt = self.attempt
-        factor = min(max(1.03 / max(rate, 1e-3), MIN_STRETCH_STEP), MAX_STRETCH_STEP)
+        factor = min(max(1.03 / max(rate, 1e-3), TUNING.min_stretch_step), TUNING.max_stretch_step)
         stretch = min(attempt.stretch * factor, self._options.max_stretch * self._least_stretch)
         if stretch <= attempt.stretch:
             return False
@@ -1064,14 +1089,14 @@ def _constraints(path: Path, dynamics: PathDynamics, limits: Limits) -> Constrai
 def _times_problem(offsets: np.ndarray) -> str:
     """Return what is wrong with the times of a chunk's points since its stamp [s]; "" if nothing is."""
     farthest = float(np.abs(offsets[[0, -1]]).max())
-    if farthest > MAX_TIME:
-        return f"a point is {farthest:.4g} s from the stamp; at most {MAX_TIME:g} s are allowed"
+    if farthest > TUNING.max_time_s:
+        return f"a point is {farthest:.4g} s from the stamp; at most {TUNING.max_time_s:g} s are allowed"
     if len(offsets) < 2:
         return ""
     closest, widest = float(np.diff(offsets).min()), float(np.diff(offsets).max())
-    if closest < MIN_PERIOD or widest > MAX_RATIO * closest:
-        return (f"points are {closest:.3g} to {widest:.3g} s apart; at least {MIN_PERIOD:g} s are needed, and at most "
-                f"{MAX_RATIO:g} times the shortest")
+    if closest < TUNING.min_period_s or widest > TUNING.max_period_ratio * closest:
+        return (f"points are {closest:.3g} to {widest:.3g} s apart; at least {TUNING.min_period_s:g} s are needed, and at "
+                f"most {TUNING.max_period_ratio:g} times the shortest")
     return ""
 
 
@@ -1098,17 +1123,17 @@ def _interpolated(times: np.ndarray, chunk: _Chunk) -> np.ndarray:
 def _stretched(x: np.ndarray, before: float, after: float) -> np.ndarray:
     """Return times of the motion since the splice from times x of the policy since then.
 
-    The factor between both goes from `before` to `after` by a smooth step in RAMP seconds of the policy's time.
+    The factor between both goes from `before` to `after` by a smooth step in TUNING.ramp_s seconds of the policy's time.
     """
     if before == after:
         return after * x
-    u = np.clip(x / RAMP, 0.0, 1.0)
-    return after * x + (before - after) * (RAMP * (u - u**3 + 0.5 * u**4) + np.minimum(x, 0.0))
+    u = np.clip(x / TUNING.ramp_s, 0.0, 1.0)
+    return after * x + (before - after) * (TUNING.ramp_s * (u - u**3 + 0.5 * u**4) + np.minimum(x, 0.0))
 
 
 def _between(samples: np.ndarray) -> np.ndarray:
     """Return what samples (count, limits) may reach between them: more by a share of the second differences."""
     bend = np.zeros_like(samples)
-    bend[1:-1] = BEND * np.abs(samples[2:] - 2.0 * samples[1:-1] + samples[:-2])
+    bend[1:-1] = TUNING.bend_share * np.abs(samples[2:] - 2.0 * samples[1:-1] + samples[:-2])
     bend[:1], bend[-1:] = bend[1:2], bend[-2:-1]
     return samples + bend
