@@ -352,10 +352,12 @@ BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobi
           free_jacobian_rate: ("q", "qd", "point", *MOVING)}
 
 
-# The same on a moving base, and what they take of BaseState beside motion and point.
-ON_MOVING_BASE: dict[Callable[..., Any], tuple[Callable[..., Any], str, str]] = {
-    link_pose: (free_link_pose, "turn", "position"), link_velocity: (free_link_velocity, "turn", "velocity"),
-    jacobian: (free_jacobian, "turn", ""), jacobian_rate: (free_jacobian_rate, "turn", "velocity")}
+# The same on a moving base, and what they take of its BaseState beside motion and point.
+ON_MOVING_BASE: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = {
+    link_pose: (free_link_pose, lambda base: (base.turn, base.position)),
+    link_velocity: (free_link_velocity, lambda base: (base.turn, base.velocity)),
+    jacobian: (free_jacobian, lambda base: (base.turn,)),
+    jacobian_rate: (free_jacobian_rate, lambda base: (base.turn, base.velocity))}
 
 
 def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:

@@ -452,25 +452,30 @@ class TreeDynamics(TreeFacts):
         return self.evaluate("mass_matrix_rate", q, qd)[0]
 
     # ------------------------------------------------------------------ where links are
+    # With base=BaseState(...) of a moving base: in the world, and Jacobians with six columns for the base before the others.
 
-    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
-        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point.
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                  **others: Any) -> Pose:
+        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
+        return tuple.__new__(Pose, self.on_link(kernel_functions.link_pose, link, (q,), point, base, others))
 
-        With base=BaseState(...) of a moving base, here and below: in the world, Jacobians with six columns for the base.
-        """
-        return tuple.__new__(Pose, self.on_link(kernel_functions.link_pose, link, q, point=point, **others))
-
-    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        return self.on_link(kernel_functions.link_velocity, link, q, qd, point=point, **others)[0]
+        return self.on_link(kernel_functions.link_velocity, link, (q, qd), point, base, others)[0]
 
-    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                 **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
-        return self.on_link(kernel_functions.jacobian, link, q, point=point, **others)[0]
+        return self.on_link(kernel_functions.jacobian, link, (q,), point, base, others)[0]
 
-    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
-        """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
-        return self.on_link(kernel_functions.jacobian_rate, link, q, qd, point=point, **others)[0]
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, **others: Any) -> Array:
+        """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion.
+
+        Acceleration of the point = jacobian @ [base.spatial(base_acceleration); qdd] + jacobian_rate @ [base.velocity; qd].
+        """
+        return self.on_link(kernel_functions.jacobian_rate, link, (q, qd), point, base, others)[0]
 
     # ------------------------------------------------------------------ moving bases
     # Numbers of the base come first, linear before angular, along the axes of the base; loads and conventions are those of
@@ -557,17 +562,20 @@ class TreeDynamics(TreeFacts):
         self._torque_and_rate = self._quick["torque_and_rate"]
         return found
 
-    def on_link(self, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
-                base: BaseState | None = None, **others: Any) -> tuple[Array, ...]:
+    def on_link(self, function: Callable[..., Any], link: str, motion: tuple[ArrayLike, ...], point: ArrayLike | None,
+                base: BaseState | None, others: Mapping[str, Any]) -> tuple[Array, ...]:
         """Evaluate a function of kernel_functions.py of the motion, the point, and the state of a moving base."""
-        if others or (base is not None and self.model.base == "fixed"):
-            validation.no_others(self.name, {"base": base, **others})
-        blocks = *motion, ORIGIN if point is None else point
+        if others:
+            validation.no_others(self.name, others)
+        blocks: tuple[ArrayLike, ...] = (*motion, ORIGIN if point is None else point)
         if base is not None:
-            function, turn, other = kernel_functions.ON_MOVING_BASE[function]
-            blocks += tuple(getattr(base, name) for name in (turn, other) if name)
-        return self.store.quick.get((function, link), not_made)(*blocks) or self.store(
-            kernel_functions.of_link(function, self.model, link), *blocks)
+            function, state = kernel_functions.ON_MOVING_BASE[function]
+            blocks += state(base)
+        if found := self.store.quick.get((function, link), not_made)(*blocks):
+            return found
+        if base is not None and self.model.base == "fixed":
+            validation.no_others(self.name, {"base": base})
+        return self.store(kernel_functions.of_link(function, self.model, link), *blocks)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
         """Return the compiled kernel of a function (see kernel_functions.py) without loads: for loops in other languages.
