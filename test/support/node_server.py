@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 IMPORTED = ("rnea_ros.nodes.dynamics.node", "rnea_ros.nodes.scaling.node", "rnea_ros.nodes.query_node",
-            "rnea_ros.demo.nodes.robots", "rnea_ros.codegen.llvm", "rnea_ros.model.robot_file", "jsonschema",
+            "rnea_ros.demo.nodes.robots", "rnea_ros.codegen.llvm_text", "rnea_ros.model.robot_file", "jsonschema",
             "llvmlite.binding", "lxml.etree", "yaml")
 
 
