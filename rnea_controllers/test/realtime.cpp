@@ -4,6 +4,7 @@
 //   realtime PLUGIN LIBRARY MODE time CYCLES    processor time of each cycle in ns: p50 p99.9 max mean
 //   realtime PLUGIN LIBRARY MODE loop CYCLES    nothing but cycles, for callgrind --toggle-collect=cycle
 //   realtime PLUGIN LIBRARY MODE life CYCLES    the whole life of a controller, for sanitizers
+//   realtime PLUGIN LIBRARY MODE threads CYCLES cycles, while another thread sends messages and parameters, for -fsanitize=thread
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,12 +16,14 @@
 #include <linux/seccomp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 struct Harness;
@@ -46,7 +49,7 @@ const char * harness_log(Harness *);
 static volatile bool counting = false;
 static volatile long allocations = 0, locks = 0, exceptions = 0;
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 void * __libc_malloc(size_t);
 void * __libc_calloc(size_t, size_t);
@@ -311,6 +314,41 @@ static int life(Loop & loop, long cycles)
   return 0;
 }
 
+static int threads(Loop & loop, long cycles)
+{
+  std::atomic<bool> ended{false};
+  std::atomic<long> sent{0};
+  std::thread other([&] {
+      const char * const names[] = {"1", "2", "3", "4", "5", "6", "7"};
+      const double times[2] = {0.0, 1.0};
+      std::vector<double> knots(42, 0.1);
+      std::fill(knots.begin() + 7, knots.begin() + 21, 0.0);
+      std::fill(knots.begin() + 28, knots.end(), 0.0);
+      while (!ended) {
+        const long k = ++sent;
+        if (loop.on_path) {
+          harness_trajectory(loop.harness, 0, names, 7, times, knots.data(), 2);
+          harness_override(loop.harness, k % 2 ? 0.3 : 1.0);
+        } else {
+          harness_number(loop.harness, "payload.mass", 0.1 * static_cast<double>(k % 5));
+          harness_set(loop.harness, 0);
+        }
+        harness_log(loop.harness);
+        std::this_thread::yield();
+      }
+    });
+  for (long k = 0; k < cycles || sent < 50; ++k) {
+    loop.move(k);
+    loop.write();
+    cycle(loop.harness);
+    harness_read(loop.harness, loop.commands.data(), loop.exported.data());
+  }
+  ended = true;
+  other.join();
+  std::printf("lived\n");
+  return 0;
+}
+
 int main(int count, char ** words)
 {
   if (count != 6) {
@@ -328,5 +366,5 @@ int main(int count, char ** words)
     return 0;
   }
   return what == "calls" ? calls(loop, cycles) : what == "steps" ? steps(loop, cycles) :
-         what == "time" ? measure(loop, cycles) : life(loop, cycles);
+         what == "time" ? measure(loop, cycles) : what == "threads" ? threads(loop, cycles) : life(loop, cycles);
 }

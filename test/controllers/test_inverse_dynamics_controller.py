@@ -624,3 +624,14 @@ def test_sanitizers_find_no_error_in_the_life_cycle_of_a_controller(tmp_path, ex
     for plugin in (PLUGIN, "rnea_controllers::OnPathTrajectoryController"):
         done = run(lived, exported("panda")[0], "computed_torque", "life", "500", plugin=plugin)
         assert (done.returncode, done.stdout) == (0, "lived\n"), done.stderr
+
+
+@pytest.mark.campaign
+def test_thread_sanitizer_finds_no_race_of_cycles_and_messages(tmp_path, exported):
+    """Cycles run while another thread sends trajectories, overrides, payloads, and handles the log."""
+    watched = program(tmp_path / "watched", "-O1", "-g", "-fsanitize=thread", "-fno-omit-frame-pointer")
+    for plugin in (PLUGIN, "rnea_controllers::OnPathTrajectoryController"):
+        done = run(watched, exported("panda")[0], "computed_torque", "threads", "2000", plugin=plugin)
+        if "unexpected memory mapping" in done.stderr:
+            pytest.skip("the thread sanitizer of this compiler does not run on this kernel")
+        assert (done.returncode, done.stdout) == (0, "lived\n"), done.stderr[:4000]

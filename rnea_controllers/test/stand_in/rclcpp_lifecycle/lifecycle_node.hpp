@@ -1,6 +1,7 @@
 // Stand-in for rclcpp_lifecycle::LifecycleNode: parameters, a log, timers and subscriptions that a test calls itself.
 #pragma once
 
+#include <atomic>
 #include <map>
 
 #include "rclcpp/rclcpp.hpp"
@@ -97,7 +98,7 @@ public:
   std::map<std::string, std::weak_ptr<rclcpp::SubscriptionBase>> subscriptions;
   std::vector<std::weak_ptr<rclcpp::TimerBase>> timers;
   std::shared_ptr<std::string> log = std::make_shared<std::string>();
-  std::int64_t clock = 0;
+  std::atomic<std::int64_t> clock{0};  // of one thread, read by others
 
 private:
   std::string name_;
