@@ -1,10 +1,12 @@
 """Motion estimated from measured positions: accuracy, delay and standard deviations."""
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from fuzz.senders import sender
 
 from rnea_ros.errors import Rejected
 from rnea_ros.estimation import filter_bank
@@ -559,3 +561,26 @@ def test_stamps_a_microsecond_apart_do_not_tune_the_filters_for_a_hundred_thousa
     for k in range(2000):
         estimator.push(EPOCH + 1000 * k, np.array([0.3, -0.2]))
     assert tuned and max(tuned) <= 8192
+
+
+@pytest.mark.parametrize("seed", [0, 3, 10, 12, 17, 21])
+def test_steady_gains_and_gains_of_each_step_give_the_same_estimates(seed, monkeypatch):
+    """Random senders (jitter, stalls, losses, clock steps): the fast path for even steps is an approximation by a fraction of
+    the standard deviation, and exact but for the settling of the filters where steps are even (seed 0).
+    """
+    stream, lag = sender(np.random.default_rng(seed)), 0.03
+    options, found = filter_bank.OPTIONS, []
+    for tested in (options, replace(options, equal_step_s=-1.0, max_uneven_share=-1.0)):
+        monkeypatch.setattr(filter_bank, "OPTIONS", tested)
+        estimator = MotionEstimator(stream.positions.shape[1], lag)
+        estimates = {}
+        for k, (stamp, q) in enumerate(zip(stream.stamps.tolist(), stream.positions)):
+            if estimator.push(stamp, q) and k % 5 == 0 and estimator.ready:
+                with suppress(Rejected):
+                    estimates[k] = estimator.estimate(stamp - round(lag * 1e9))
+        found.append(estimates)
+    fast, slow = found
+    common = sorted(fast.keys() & slow.keys())
+    assert len(common) >= 5 and len(common) >= 0.9 * max(len(fast), len(slow))
+    off = np.array([np.abs(fast[k].motion - slow[k].motion) / fast[k].deviation for k in common])
+    assert 0.0 < off.max() < (0.02 if seed == 0 else 0.3)
