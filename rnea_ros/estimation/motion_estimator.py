@@ -323,27 +323,30 @@ class MotionEstimator:
         """
         if self._last is not None:
             before, expected, speed = self._last
-            turned = self._turned.copy()
+            turned = self._turned
             if len(self._revolute):
-                step = (q + turned - expected)[self._revolute]
-                turned[self._revolute] -= self._implausible_angles(stamp - before, step)
-            if qd is not None and speed is not None:
-                mean = 0.5 * (qd + speed)
-                expected = np.where(np.isfinite(mean), expected + (stamp - before) * mean, expected)
+                angles = self._implausible_angles(stamp - before, (q + turned - expected)[self._revolute])
+                if angles is not None:
+                    turned = turned.copy()
+                    turned[self._revolute] -= angles
             if len(self._turning):
+                if qd is not None and speed is not None:
+                    mean = 0.5 * (qd + speed)
+                    expected = np.where(np.isfinite(mean), expected + (stamp - before) * mean, expected)
+                turned = turned.copy()
                 turned[self._turning] = TURN * np.round((expected - q) / TURN)[self._turning]
-            if (turned != self._turned).any():
+            if turned is not self._turned and (turned != self._turned).any():
                 self._turned_at, self._turned_before, self._turned = stamp, self._turned, turned
         unwrapped = q + self._turned
         self._last = stamp, unwrapped, None if qd is None else qd.copy()
         return unwrapped
 
-    def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray | float:
-        """Return the angles [rad] by which revolute joints jumped although they cannot have moved that far."""
+    def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray | None:
+        """Return the angles [rad] by which revolute joints jumped although they cannot have moved that far; None: none did."""
         # stamps within a burst are closer than samples: the speed is known only with the sampling period
         period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
         distance = np.abs(step)
-        angles: np.ndarray | float = 0.0
+        angles: np.ndarray | None = None
         if not np.maximum.reduce(distance) < math.pi:
             turns = implausible_turns(step, period, self._fastest)
             self.wraps[self._revolute] += turns != 0.0
