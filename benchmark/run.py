@@ -15,6 +15,7 @@ import calls
 import closed
 import combinations
 import joints
+import kernels
 import laws
 import mix
 import plots
@@ -23,8 +24,6 @@ from cases import Case, path
 from loops import our_loop
 from timing import interleaved
 from toolchain import Missing, library
-
-import kernels
 
 HERE = Path(__file__).resolve().parent
 SECTIONS = ("kernels", "calls", "closed", "combinations", "batch", "joints", "node", "ticks", "laws")
