@@ -479,7 +479,12 @@ class Constraints:
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """Return the used share of each limit (samples, constraints) for a motion s, sd, sdd, sddd (4, samples)."""
-        return limit_shares(at_rate(np.moveaxis(self.rate_polynomials(motion), -1, 0), 1.0), self.offset)
+        found = []
+        for block in split_samples(motion):
+            polynomials = self.tiled_rate_polynomials(block)
+            values = polynomials.data.reshape(-1, len(self.labels), 4, polynomials.lanes).sum(axis=2)
+            found.append(limit_shares(values.swapaxes(1, 2).reshape(-1, len(self.labels))[:polynomials.count], self.offset))
+        return np.concatenate(found)
 
     def describe(self, number: int) -> str:
         """Return the name of a constraint for users."""

@@ -42,13 +42,13 @@ LOBATTO_WEIGHTS = np.array([1.0, 5.0, 5.0, 1.0]) / 12.0
 N_OWN = len(LOBATTO_POINTS) - 1  # points of an interval; its last one is the first of the next interval
 EARLY_TOL_S = 1e-4  # by which a motion on schedule may be ahead of it
 DELAY_WEIGHT = 0.1  # of the mean delay against that at the end
-MU_FACTOR = 0.2  # by which mu decreases
+MU_FACTOR = 0.27  # by which mu decreases
 MAX_NEWTON_STEPS = 30  # for each mu
 MIN_STEP_LENGTH = 1e-6
 FRACTION_TO_BOUNDARY = 0.95  # of the way to a limit, or to y = 0, in one step (Wächter and Biegler 2006)
 CENTRALITY, CENTRALITY_ON_SCHEDULE = 0.1, 0.01  # share of the gap that a step could still gain at a center
 LOCAL_FRACTION = 0.9  # of that way in a step with local lengths, whose variation adds to what it changes
-LOCAL_RADIUS = 32  # intervals around a limit in which a local step length is reduced
+LOCAL_RADIUS = 16  # intervals around a limit in which a local step length is reduced
 MIN_LOCAL_INTERVALS = 300  # of a grid on which the step length varies
 MAX_LOCAL_TRIALS = 3  # of one step
 UNKNOWN_LENGTH = 0.1  # where y is negative after a full step
@@ -129,9 +129,9 @@ class CubicSpline:
         """Return y by the powers of the share of each interval (4, intervals)."""
         return np.einsum("ipa,ia->pi", self._polynomials, sliding_window_view(c, 4))
 
-    def interior_minima(self, c: np.ndarray) -> np.ndarray:
-        """Return the least y (intervals,) inside of each interval, where it has a minimum there, else y at its middle."""
-        y0, y1, y2, y3 = self._powers(c)
+    def interior_minima(self, c: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Return the least y inside of these intervals (numbers,), where it has a minimum there, else y at its middle."""
+        y0, y1, y2, y3 = np.einsum("ipa,ia->pi", self._polynomials[numbers], c[numbers[:, None] + np.arange(N_LOCAL)])
         discriminant = y2 * y2 - 3.0 * y1 * y3
         q = np.abs(y2) + np.sqrt(np.maximum(discriminant, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):  # of the two forms of the root the one without cancellation
@@ -173,16 +173,18 @@ def evaluate_constraints(groups: Groups, c: Any, basis: Any, rows: Any, before: 
 
 
 def assemble_kkt(groups: Groups, c: Any, basis: Any, rows: Any, weight: Any, values: Any, before: Any, multipliers: Any,
-                 step: Any) -> tuple[list, ...]:
+                 step: Any, per_length: Any) -> tuple[list, ...]:
     """Return the terms of one point in Newton's matrix (10, upper triangle) and in the gradient (4) of the merit.
 
     Also return the updated multipliers of all upper limits and all lower ones. Second derivatives of the constraints are
     neglected (Gauss-Newton).
 
-    weight : of 1 / sqrt y in the cost
-    step   : mu; then for the step that led here from the values `before` mu, 1 / length, and 1, or 0 where there was none
+    weight     : of 1 / sqrt y in the cost
+    step       : mu; then of the step that led here from the values `before` mu, and 1, or 0 where there was none
+    per_length : 1 / length of that step
     """
     (y, *_), slopes, mu = _spline_values(c, basis), _basis_derivatives(*_spline_values(c, basis)), step[0]
+    towards = step[1], per_length[0], step[2]
     per_y = weight[0] / (y * np.sqrt(y))
     first, second = [-0.5 * per_y, 0.0, 0.0], [[0.0] * 3 for _ in range(3)]  # derivatives of the merit by y, y', y''
     second[0][0] = 0.75 * per_y / y
@@ -191,7 +193,7 @@ def assemble_kkt(groups: Groups, c: Any, basis: Any, rows: Any, weight: Any, val
         force, curvature = 0.0, 0.0
         for side, (sign, inverse, inverse_old) in enumerate(zip((1.0, -1.0), _inverse_slacks(value), _inverse_slacks(old))):
             z = multipliers[side * len(values) + number]
-            z = multiplier_step(z, 1.0 - sign * value, inverse, 1.0 - sign * old, inverse_old, step[1:])
+            z = multiplier_step(z, 1.0 - sign * value, inverse, 1.0 - sign * old, inverse_old, towards)
             force, curvature = force + sign * mu * inverse, curvature + z * inverse
             updated[side].append(z)
         slope = [sum(r * by[p] for p, r in row) for by in slopes]
@@ -257,7 +259,7 @@ def point_kernels(groups: Groups) -> tuple[SampleFunction, SampleFunction]:
     """Return `evaluate_constraints` and `assemble_kkt` for many points."""
     count = sum(count for _, count in groups)
     inputs = {"c": N_LOCAL, "basis": 3 * N_LOCAL, "rows": sum(len(columns) * count for columns, count in groups)}
-    more = {"weight": 1, "values": count, "before": count, "multipliers": 2 * count, "step": 4}
+    more = {"weight": 1, "values": count, "before": count, "multipliers": 2 * count, "step": 3, "per_length": 1}
     return (SampleFunction(partial(evaluate_constraints, groups), {**inputs, "before": count}),
             SampleFunction(partial(assemble_kkt, groups), {**inputs, **more}))
 
@@ -355,13 +357,14 @@ def solve_newton(H: np.ndarray, g: np.ndarray, fixed: tuple[bool, bool], L: np.n
 # ------------------------------------------------------------------------------------------------------------------ solver
 
 
-class _Iterate(NamedTuple):
+class SplineIterate(NamedTuple):
     """Iterate with coefficients c.
 
     values   : (constraints) values of the constraints at all points
     delay    : (intervals,) slacks of the schedule, EARLY_TOL_S added
     cost     : inf where c is not feasible
     logs     : sum of the logarithms of all slacks
+    largest  : (points,) largest magnitude of a value; NaN where y is negative
     decrease : (points,) largest share by which a slack has decreased since an iterate before; one more with a schedule
     """
 
@@ -370,7 +373,13 @@ class _Iterate(NamedTuple):
     delay: np.ndarray
     cost: float
     logs: float
+    largest: np.ndarray
     decrease: np.ndarray
+
+    @property
+    def is_feasible(self) -> bool:
+        """True if all constraints hold at their points."""
+        return bool(np.isfinite(self.cost))
 
     def merit(self, mu: float) -> float:
         return self.cost - mu * self.logs
@@ -382,31 +391,38 @@ class _Step(NamedTuple):
     per_length : number, or (points,) for a step with local lengths
     """
 
-    start: _Iterate
+    start: SplineIterate
     mu: float
     per_length: Any
     any: float
 
-    def at_points(self, mu: float) -> np.ndarray:
-        """Return the input `step` of `assemble_kkt`."""
-        per_length = np.asarray(self.per_length)
-        one = np.ones(per_length.shape)
-        return np.stack((mu * one, self.mu * one, per_length, self.any * one), axis=-1)
+    def blocks(self, mu: float) -> list[np.ndarray]:
+        """Return the inputs `step` and `per_length` of `assemble_kkt`."""
+        return [np.array([mu, self.mu, self.any]), np.reshape(self.per_length, (-1, 1) if np.ndim(self.per_length) else 1)]
 
 
 def local_lengths(largest: np.ndarray, radius: int) -> np.ndarray:
     """Return step lengths of coefficients that vary smoothly and are nowhere above the largest (coefficients,) allowed ones.
 
-    Mean, over `radius` coefficients up and down, of the least lengths as far around: each of these is within reach of the
-    coefficient that the mean is for.
+    Least lengths as far as `radius` coefficients around, then the means of these over half as far, twice: all that a result is
+    made of is within reach of its coefficient. Second differences are of order 1 / radius^2, so that y'' hardly changes.
     """
-    width, span, least = 2 * radius + 1, 1, np.pad(largest, radius, constant_values=np.inf)
+    width, span, least = 2 * radius + 1, 1, _padded(largest, radius, radius, np.inf, np.inf)
     while 2 * span <= width:  # least of `span` lengths from each on
         least, span = np.minimum(least[:-span], least[span:]), 2 * span
     rest = width - span
     least = np.minimum(least[:len(least) - rest], least[rest:])
-    sums = np.cumsum(np.pad(least, (radius + 1, radius), mode="edge"))
-    return (sums[width:] - sums[:-width]) / width
+    for half in (radius // 2, radius - radius // 2):
+        sums = np.cumsum(_padded(least, half + 1, half, least[0], least[-1]))
+        least = (sums[2 * half + 1:] - sums[:-2 * half - 1]) / (2 * half + 1)
+    return least
+
+
+def _padded(values: np.ndarray, before: int, behind: int, first: float, last: float) -> np.ndarray:
+    """Return values with so many numbers `first` before and `last` behind; np.pad takes longer than all else here."""
+    found = np.empty(before + len(values) + behind)
+    found[:before], found[before:before + len(values)], found[before + len(values):] = first, values, last
+    return found
 
 
 class InteriorPointSolver:
@@ -439,7 +455,7 @@ class InteriorPointSolver:
         self._more, others = self.spline.basis_at(more)
         basis = np.concatenate((own, last, others.reshape(-1, 3 * N_LOCAL)))
         interval = np.concatenate((np.repeat(np.arange(self.intervals), N_OWN), [self.intervals - 1], self._more))
-        self._local, total = self._windows[interval], len(basis)
+        self._interval, self._local, total = interval, self._windows[interval], len(basis)
         used = [group.used_columns() for group in groups]
         count = sum(group.values.shape[2] for group in groups)
         self._evaluate_kernel, self._kkt_kernel = point_kernels(
@@ -457,31 +473,32 @@ class InteriorPointSolver:
         """Return the duration [s]."""
         return float((self._weights / np.sqrt(self._y(c))).sum())
 
-    def is_feasible(self, c: np.ndarray) -> bool:
-        """Return whether all constraints hold at their points."""
-        return bool(np.isfinite(self._evaluate(c).cost))
+    def report(self, c: np.ndarray) -> None:
+        """Report the coefficients so far; called for each mu."""
 
-    def report(self, seconds: float) -> None:
-        """Report the duration so far; called for each mu."""
+    def feasible_near(self, guess: SplineIterate) -> SplineIterate:
+        """Return a feasible iterate near one that is not."""
+        raise NotImplementedError
 
-    def solve(self, c: np.ndarray, first: float, gap: float, near: np.ndarray | None = None) -> np.ndarray:
+    def solve(self, c: np.ndarray, first: float, gap: float, warm: bool = False) -> np.ndarray:
         """Return the solution, by decreasing mu from `first` to `gap`, both as a share of the duration.
 
-        c    : feasible coefficients; so is the result
-        near : coefficients that are about right but may not be feasible, from which c was made
+        c    : coefficients to start from, or near to, where they are not feasible
+        warm : they are about right, and say which constraints will be active
         """
-        mu, last = (share * self.time(c) / self._count for share in (first, gap))
-        iterate = self._evaluate(c)
-        guess = iterate if near is None else self._evaluate(near)
-        values, least = guess.values.data, 0.0 if near is None else MIN_SLACK
+        guess = self._evaluate(c)
+        iterate = guess if guess.is_feasible else self.feasible_near(guess)
+        guess = guess if warm else iterate
+        mu, last = (share * self.time(iterate.c) / self._count for share in (first, gap))
+        values, least = guess.values.data, 0.0 if guess is iterate else MIN_SLACK
         slack = np.concatenate((-values, values), axis=1)
         slack += 1.0
-        self._multipliers = Tiles(np.divide(mu, np.maximum(slack, least, out=slack), out=slack), guess.values.count)
+        self._multipliers = Tiles(np.divide(mu, np.fmax(slack, least, out=slack), out=slack), guess.values.count)
         self._delay_multipliers = mu / np.maximum(guess.delay, least)
         step = _Step(iterate, mu, 1.0, 0.0)
         while True:
             iterate, step = self._center(iterate, mu, step)
-            self.report(self.time(iterate.c))
+            self.report(iterate.c)
             if mu <= last:
                 return iterate.c
             mu = max(MU_FACTOR * mu, last)
@@ -490,7 +507,7 @@ class InteriorPointSolver:
         """Return y (intervals, points)."""
         return np.einsum("ipa,ia->ip", self._bases[:, :, 0], c[self._windows])
 
-    def _evaluate(self, c: np.ndarray, before: _Iterate | None = None) -> _Iterate:
+    def _evaluate(self, c: np.ndarray, before: SplineIterate | None = None) -> SplineIterate:
         before_values = self._zeros if before is None else before.values
         values, slowness, slack_products, largest, decrease = self._evaluate_kernel.tiled(
             [c[self._local], self._basis, self._rows, before_values], len(self._local))
@@ -501,10 +518,10 @@ class InteriorPointSolver:
                 decrease = decrease if before is None else np.append(decrease, 1.0 - delay / before.delay)
             inside = slack_products.min() > 0.0 and largest.max() < 1.0 and (delay > 0.0).all()
         if not inside or self._is_degenerate(c):
-            return _Iterate(c, values, delay, np.inf, 0.0, decrease)
+            return SplineIterate(c, values, delay, np.inf, 0.0, largest, decrease)
         cost = float(self._cost @ slowness[:len(self._cost)])
         logs = float(np.log(slack_products).sum() + np.log(delay).sum())
-        return _Iterate(c, values, delay, cost, logs, decrease)
+        return SplineIterate(c, values, delay, cost, logs, largest, decrease)
 
     def _is_degenerate(self, c: np.ndarray) -> bool:
         """Return whether y almost vanishes, or is negative, between points: the law would rest or reverse there.
@@ -514,19 +531,24 @@ class InteriorPointSolver:
         if c.min() > DEGENERATE_SHARE * c.max():
             return False
         windows = [c[k:len(c) - N_LOCAL + 1 + k] for k in range(N_LOCAL)]
-        suspect = (np.minimum.reduce(windows) < DEGENERATE_SHARE * np.maximum.reduce(windows)).any()
-        return bool(suspect and (self.spline.interior_minima(c) < DEGENERATE_SHARE * self._y(c).max(axis=1)).any())
+        suspect = np.flatnonzero(np.minimum.reduce(windows) < DEGENERATE_SHARE * np.maximum.reduce(windows))
+        if not len(suspect):
+            return False
+        largest = np.einsum("ipa,ia->ip", self._bases[suspect, :, 0], c[self._windows[suspect]]).max(axis=1)
+        return bool((self.spline.interior_minima(c, suspect) < DEGENERATE_SHARE * largest).any())
 
     def _sum_by_interval(self, points: np.ndarray) -> np.ndarray:
         """Return the sums (intervals, size) over the points (points, size) of each interval."""
         own = N_OWN * self.intervals
-        found = np.asarray(sum(points[k:own:N_OWN] for k in range(N_OWN)))
+        found = points[0:own:N_OWN] + points[1:own:N_OWN]
+        for k in range(2, N_OWN):
+            found += points[k:own:N_OWN]
         found[-1] += points[own]
         if len(self._more):
             np.add.at(found, self._more, points[own + 1:])
         return found
 
-    def _center(self, iterate: _Iterate, mu: float, step: _Step) -> tuple[_Iterate, _Step]:
+    def _center(self, iterate: SplineIterate, mu: float, step: _Step) -> tuple[SplineIterate, _Step]:
         """Return the approximate minimum of the merit for mu, by primal-dual steps."""
         centrality = CENTRALITY if self.due is None else CENTRALITY_ON_SCHEDULE  # the delay on the way has a small weight
         for _ in range(MAX_NEWTON_STEPS):
@@ -548,23 +570,23 @@ class InteriorPointSolver:
     def _has_local_lengths(self) -> bool:
         return self.due is None and self.intervals >= MIN_LOCAL_INTERVALS
 
-    def _local_search(self, iterate: _Iterate, direction: np.ndarray, gradient: np.ndarray,
-                      mu: float) -> tuple[_Iterate, np.ndarray] | None:
+    def _local_search(self, iterate: SplineIterate, direction: np.ndarray, gradient: np.ndarray,
+                      mu: float) -> tuple[SplineIterate, np.ndarray] | None:
         """Return an iterate with a lower merit by local step lengths, and the lengths (points,); None where none is found."""
         c, merit, radius = iterate.c, iterate.merit(mu), min(LOCAL_RADIUS, self.intervals // 8)
         lengths, decrease = np.ones(len(c)), self._decrease_of_y(c, direction)
         if decrease is not None:
-            lengths = local_lengths(self._least_of_coefficients(_local_fraction(decrease)), radius)
+            lengths = local_lengths(self.least_at_points(_local_fraction(decrease)), radius)
         for _ in range(MAX_LOCAL_TRIALS):
             change = lengths * direction
             slope, new = self._decrease_along(gradient, change), self._evaluate(c + change, iterate)
-            if np.isfinite(new.cost):
-                at_points = lengths[self._local].mean(axis=1)
-                return (new, at_points) if slope > 0.0 and new.merit(mu) <= merit - 0.1 * slope else None
-            lengths = lengths * local_lengths(self._least_of_coefficients(_local_fraction(new.decrease)), radius)
+            if new.is_feasible:
+                of_intervals = sum(lengths[a:a + self.intervals] for a in range(N_LOCAL)) / N_LOCAL
+                return (new, of_intervals[self._interval]) if slope > 0.0 and new.merit(mu) <= merit - 0.1 * slope else None
+            lengths = lengths * local_lengths(self.least_at_points(_local_fraction(new.decrease)), radius)
         return None
 
-    def _least_of_coefficients(self, points: np.ndarray) -> np.ndarray:
+    def least_at_points(self, points: np.ndarray) -> np.ndarray:
         """Return the least values (coefficients,) at all points (points,) that a coefficient acts at."""
         own = N_OWN * self.intervals
         intervals = np.minimum(points[:own].reshape(-1, N_OWN).min(axis=1), points[N_OWN:own + 1:N_OWN])
@@ -579,8 +601,8 @@ class InteriorPointSolver:
             np.minimum(window, intervals, out=window)
         return found
 
-    def _line_search(self, iterate: _Iterate, direction: np.ndarray, slope: float,
-                     mu: float) -> tuple[_Iterate | None, float]:
+    def _line_search(self, iterate: SplineIterate, direction: np.ndarray, slope: float,
+                     mu: float) -> tuple[SplineIterate | None, float]:
         """Return an iterate with a lower merit, and the length of the step; None where only rounding is left."""
         decrease = self._decrease_of_y(iterate.c, direction)
         length = 1.0 if decrease is None else FRACTION_TO_BOUNDARY / max(float(decrease.max()), FRACTION_TO_BOUNDARY)
@@ -610,13 +632,15 @@ class InteriorPointSolver:
 
     def _decrease_along(self, gradient: np.ndarray, change: np.ndarray) -> float:
         """Return the decrease of the merit along a change of the coefficients, 0 if that is not finite."""
-        return -float(np.einsum("ia,ia->", gradient, change[self._windows])) if np.isfinite(change).all() else 0.0
+        if not np.isfinite(change).all():
+            return 0.0
+        return -float(sum(gradient[:, a] @ change[a:a + self.intervals] for a in range(N_LOCAL)))
 
-    def _newton_direction(self, iterate: _Iterate, mu: float, step: _Step) -> tuple[np.ndarray, np.ndarray]:
+    def _newton_direction(self, iterate: SplineIterate, mu: float, step: _Step) -> tuple[np.ndarray, np.ndarray]:
         """Update the multipliers for the last step; return the direction, and the gradient (intervals, 4) of the merit."""
         found, self._multipliers = self._kkt_kernel.tiled(
             [iterate.c[self._local], self._basis, self._rows, self._weight, iterate.values, step.start.values,
-             self._multipliers, step.at_points(mu)], len(self._local), kept=[1])
+             self._multipliers, *step.blocks(mu)], len(self._local), kept=[1])
         found = self._sum_by_interval(found)
         matrix, gradient = found[:, :-N_LOCAL], found[:, -N_LOCAL:]
         if self.due is None:

@@ -13,8 +13,9 @@ and positive up to both ends, where sd^2 over s would have a branch point.
 y is a cubic spline, so w is continuous, and so is the torque rate. An interior-point method (interior_point.py) starts from a
 constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid. The law found
 on coarse grids becomes the initial law of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
-motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the law is checked between
-samples too (limit_check.py), and the worst points are added to the grid; last, the whole law is slowed by a factor
+motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the spline is evaluated
+half-way between them, the worst instants are added to the grid, and the problem is solved once more. The law found is checked
+between samples too (limit_check.py), with another round where it exceeds limits; last, the whole law is slowed by a factor
 (speed_factor.py). The result has passed that check, at its own speed and, if requested, at every constant fraction of it: a
 motion that falls by gravity takes no braking power, but at half its speed it takes some.
 """
@@ -28,7 +29,7 @@ import numpy as np
 
 from ..errors import RneaError
 from .constraints import ConstraintGroup, Constraints, at_rate, limit_shares
-from .interior_point import LOBATTO_POINTS, LOCAL_RADIUS, N_OWN, CubicSpline, InteriorPointSolver, local_lengths
+from .interior_point import LOBATTO_POINTS, LOCAL_RADIUS, N_OWN, CubicSpline, InteriorPointSolver, SplineIterate, local_lengths
 from .limit_check import LimitCheck, check_acceleration_bounded, check_limits, check_rest, largest_rate, steady_rate
 from .time_law import TimeLaw, divide_intervals, hermite_law, rest_to_rest
 
@@ -55,9 +56,12 @@ WITHDRAWAL_SHARES = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)  # between the initial
 INITIAL_LEVEL = 0.99  # share of the limits on the grid that an initial law may use
 MIN_Y_SHARE = 1e-9  # of the largest y
 STANDING_SPEED_SHARE = 1e-3  # of the largest speed
+MAX_LOCAL_BLENDS = 6  # in each of which a guess is slowed where it exceeds limits:
+BLEND_LEVEL, MIN_BLEND = 0.98, 0.3  # to this share of a limit, but not by a smaller factor
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)  # between a slow start and a guess
 MAX_BLEND_ATTEMPTS = 40
 MAX_RATE = 1e3  # of the slow start's rate, where nothing binds
+BETWEEN_POINTS = 0.5 * (LOBATTO_POINTS[1:] + LOBATTO_POINTS[:-1])
 PIECE_STARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
 MAX_PIECE_HALVINGS = 12
 NEAR_KNOT_SHARE = 0.02  # of an interval, within which two knots are one
@@ -119,19 +123,18 @@ def fastest_law(constraints: Constraints, initial: TimeLaw | None = None, moving
         initial, knots = min(coarse, key=lambda found: found[0].duration)
     if due is not None and not moving:  # the shape of a schedule, unlike that of limits, may be far from the initial one's
         grid = _grid_on(constraints, initial, _subdivided(knots, COARSE_RATIO * resolution), objectives)
-        initial, knots = grid.law(grid.solve(grid.blend_to_feasible(np.ones(grid.intervals + 3)), START_GAP, gap))
+        initial, knots = grid.law(grid.solve(np.ones(grid.intervals + 3), START_GAP, gap))
     grid = _grid_on(constraints, initial, _subdivided(knots, (2.0 if moving else 1.0) * resolution), objectives)
-    near = np.ones(grid.intervals + 3)
-    if moving or due is not None:
-        c = grid.solve(grid.blend_to_feasible(near), START_GAP, gap)
-    else:
-        c = grid.solve(grid.blend_to_feasible(near), RESTART_GAP, gap, near)
+    is_warm = not moving and due is None
+    c = grid.solve(np.ones(grid.intervals + 3), RESTART_GAP if is_warm else START_GAP, gap, is_warm)
     return _tighten(constraints, grid, c, gap, slower_too)
 
 
 def _tighten(constraints: Constraints, grid: Grid, c: np.ndarray, gap: float, slower_too: bool) -> TimeLaw:
     """Return the best law of some rounds, each with constraints also at the points where the one before exceeded them."""
     moving, most, best = grid.objectives.moving, grid.objectives.checked_level, None
+    if grid.tighten_between_points(c):  # most of what the first law would exceed, for a fraction of a check
+        c = grid.solve(c, RESTART_GAP, gap, warm=True)
     for number in range(MAX_TIGHTENING_ROUNDS + 1):
         law, knots = grid.law(c)
         check = check_limits(constraints, law, most)
@@ -148,7 +151,7 @@ def _tighten(constraints: Constraints, grid: Grid, c: np.ndarray, gap: float, sl
             if slowed.duration <= law.duration / TIGHT_ENOUGH:
                 break
         grid.tighten(check, first)
-        c = grid.solve(grid.blend_to_feasible(c), RESTART_GAP, gap, c)
+        c = grid.solve(c, RESTART_GAP, gap, warm=True)
     return _withdraw(constraints, grid, c) if best is None else best
 
 
@@ -173,14 +176,14 @@ def _solve_coarsely(constraints: Constraints, initial: TimeLaw, resolution: floa
     if planned is not None:  # a law that is nowhere faster than a schedule is never ahead of it
         below = replace(objectives, due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
         grid = Grid(constraints, initial, spline, slow, below)
-        c = grid.solve(grid.blend_to_feasible(c), START_GAP, COARSE_GAP)
+        c = grid.solve(c, START_GAP, COARSE_GAP)
     grid = Grid(constraints, initial, spline, slow, objectives)
-    c = grid.solve(grid.blend_to_feasible(c), START_GAP, COARSE_GAP)
+    c = grid.solve(c, START_GAP, COARSE_GAP)
     while spline.intervals == intervals or spline.intervals < min(
             MAX_COARSE_INTERVALS, grid.time(c) / (COARSE_RATIO * resolution)):
         spline, c = spline.refined(c)
         grid = Grid(constraints, initial, spline, slow, objectives)
-        c = grid.solve(grid.blend_to_feasible(c), RESTART_GAP, COARSE_GAP, c)
+        c = grid.solve(c, RESTART_GAP, COARSE_GAP, warm=True)
     return grid.law(c)
 
 
@@ -261,17 +264,27 @@ class Grid(InteriorPointSolver):
         own = N_OWN * self.intervals + 1
         self.constrain(_merge_rate_bounds(self._groups), self._sigma[own:])
 
-    def report(self, seconds: float) -> None:
+    def report(self, c: np.ndarray) -> None:
         if self.objectives.progress is not None:
-            self.objectives.progress(f"grid of {self.intervals} intervals", seconds)
+            self.objectives.progress(f"grid of {self.intervals} intervals", self.time(c))
 
-    def blend_to_feasible(self, c: np.ndarray) -> np.ndarray:
-        """Return feasible coefficients between c and a slow start."""
+    def feasible_near(self, guess: SplineIterate) -> SplineIterate:
+        """Return an iterate that is slower than a guess where that exceeds limits; else one between it and a slow start."""
+        iterate = guess
+        for _ in range(0 if self.objectives.moving else MAX_LOCAL_BLENDS):
+            if (iterate.largest < 1.0).all():  # what it violates is no limit
+                break
+            lengths = np.clip(BLEND_LEVEL / np.fmax(iterate.largest, BLEND_LEVEL), MIN_BLEND, 1.0)
+            lengths[np.isnan(iterate.largest)] = MIN_BLEND
+            lengths = local_lengths(self.least_at_points(lengths), min(LOCAL_RADIUS, self.intervals // 8))
+            iterate = self._evaluate(iterate.c * lengths)
+            if iterate.is_feasible:
+                return iterate
         for _ in range(MAX_BLEND_ATTEMPTS):
             for share in BLENDS:
-                blend = share * c + (1.0 - share) * self.slow**2
-                if self.is_feasible(blend):
-                    return blend
+                iterate = self._evaluate(share * guess.c + (1.0 - share) * self.slow**2)
+                if iterate.is_feasible:
+                    return iterate
             if self.objectives.moving:
                 break
             self.slow *= 0.7  # a finer grid has more constraints; slow enough is always feasible
@@ -324,14 +337,37 @@ class Grid(InteriorPointSolver):
 
         first : number of the first checked interval in each interval of the grid
         """
-        most = self.objectives.checked_level
-        self._tighten_limits(np.maximum.reduceat(check.used, first, axis=0))
         used, ends = check.used.max(axis=1), np.append(first[1:], len(check.used))
-        near = np.flatnonzero(np.maximum.reduceat(used, first) > most - NEAR_LEVEL)
+        near = np.flatnonzero(np.maximum.reduceat(used, first) > self.objectives.checked_level - NEAR_LEVEL)
         worst = np.array([a + int(used[a:b].argmax()) for a, b in zip(first[near], ends[near])])
         s, begin, end = check.worst_s[worst], self.spline.knots[near], self.spline.knots[near + 1]
         sigma = np.where(np.isfinite(s), np.clip(self.initial.time_at(np.nan_to_num(s)), begin, end), 0.5 * (begin + end))
-        self._sigma, self._interval_of = np.append(self._sigma, sigma), np.append(self._interval_of, near)
+        self._tighten_limits(np.maximum.reduceat(check.used, first, axis=0))
+        self._add_points(sigma, near)
+
+    def tighten_between_points(self, c: np.ndarray) -> bool:
+        """Tighten as `tighten` does where the spline exceeds `checked_level` half-way between the points of the grid.
+
+        Return whether it does so anywhere.
+        """
+        sigma = (self.spline.knots[:-1, None] + self.spline.steps[:, None] * BETWEEN_POINTS).ravel()
+        s, v, a, u = self.initial(sigma)
+        y, y1, y2 = self.spline.derivatives(c, sigma).T
+        k = np.sqrt(np.maximum(y, MIN_Y_SHARE * c.max()))
+        motion = np.stack((s, v * k, a * y + 0.5 * v * y1, k * (u * y + 1.5 * a * y1 + 0.5 * v * y2)))  # by `substitute_law`
+        used = self.constraints.utilization(motion)
+        largest = used.max(axis=1).reshape(-1, len(BETWEEN_POINTS))
+        most, worst = largest.max(axis=1), largest.argmax(axis=1)
+        if most.max() <= self.objectives.checked_level:
+            return False
+        near = np.flatnonzero(most > self.objectives.checked_level - NEAR_LEVEL)
+        self._tighten_limits(used.reshape(*largest.shape, -1).max(axis=1))
+        self._add_points(sigma.reshape(largest.shape)[near, worst[near]], near)
+        return True
+
+    def _add_points(self, sigma: np.ndarray, interval: np.ndarray) -> None:
+        """Constrain the motion at further sigma (points,) in these intervals (points,) too."""
+        self._sigma, self._interval_of = np.append(self._sigma, sigma), np.append(self._interval_of, interval)
         self._groups = [ConstraintGroup(old.columns, np.concatenate((old.values, new.values)))
                         for old, new in zip(self._groups, self._groups_at(sigma))]
         self._set_constraints()
