@@ -91,6 +91,8 @@ class Quantity:
     lower, upper : (k,) limits; infinite: none; NaN: unknown, hence not enforced
     linear       : whether the slope is constant
     affine       : order from which on derivatives of q enter linearly: torque is M(q) qdd + h(q, qd), hence 2
+    lagrangian   : whether the values are k = n torques of a mechanism: M(q), the last slope, determines how they depend on
+                   squares of qd (Christoffel symbols)
     windows      : (from, until) shares of the duration in which the limits hold, both included; none: always. A term of the
                    cost counts within them only
     """
@@ -105,6 +107,7 @@ class Quantity:
     linear: bool = False
     windows: Sequence[tuple[float, float]] = ()
     affine: int = ORDERS
+    lagrangian: bool = False
 
     @property
     def enforced(self) -> np.ndarray:

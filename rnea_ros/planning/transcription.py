@@ -199,7 +199,9 @@ def differences(slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, order:
 def node_curvature(quantity: Quantity, factors: np.ndarray, y: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Return the second derivatives (K, w, w), w = (order + 1) n, of factors (K, k) times values; slopes (K, k, w) are given.
 
-    Differences by the lower derivatives only, where the quantity is linear in the others.
+    Differences by the lower derivatives only, where the quantity is linear in the others; of torques M qdd + C(q, qd) qd + g
+    by q only. M determines C by its Christoffel symbols: with A_jk = d(f^T M)_j / dq_k, the second derivatives of f^T C qd by
+    qd are A + A^T - sum_k f_k dM/dq_k, of which the last term is one difference along f.
     """
     count, width, orders = len(y), slopes.shape[-1], quantity.order + 1
     n = width // orders
@@ -207,15 +209,22 @@ def node_curvature(quantity: Quantity, factors: np.ndarray, y: np.ndarray, slope
     y = y[:, :orders].reshape(count, width)
     steps = DIFFERENCE_STEP * (1.0 + np.abs(y[:, :curved]))
     found = np.empty((count, width, curved))
-    together = max(1, 2 * BATCH_SAMPLES // count)
-    for first in range(0, curved, together):
-        some = np.arange(first, min(first + together, curved))
+    together, moves = max(1, 2 * BATCH_SAMPLES // count), n if quantity.lagrangian else curved
+    for first in range(0, moves, together):
+        some = np.arange(first, min(first + together, moves))
         moved = np.repeat(y[None], len(some), axis=0)
         moved[np.arange(len(some)), :, some] += steps[:, some].T
         motion = moved.reshape(-1, orders, n).swapaxes(0, 1)
         weights = np.tile(factors[:, None, :], (len(some), 1, 1))
         there = np.concatenate([(weights @ table)[:, 0] for table in quantity.slope(*motion)], axis=-1)
         found[:, :, some] = ((there.reshape(len(some), count, width) - here) / steps[:, some].T[..., None]).transpose(1, 2, 0)
+    if quantity.lagrangian:
+        step = DIFFERENCE_STEP / np.maximum(np.abs(factors).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        moved = y.reshape(count, orders, n).swapaxes(0, 1).copy()
+        moved[0] += step * factors
+        M, A = slopes[..., -n:], found[:, -n:, :n]
+        found[:, n:2 * n, n:] = A + A.swapaxes(1, 2) - (quantity.slope(*moved)[2] - M) / step[..., None]
+        found[:, :n, n:], found[:, 2 * n:, n:] = found[:, n:2 * n, :n].swapaxes(1, 2), 0.0
     total = np.zeros((count, width, width))
     total[:, :, :curved] = found
     total[:, :curved, curved:] = found[:, curved:].swapaxes(1, 2)

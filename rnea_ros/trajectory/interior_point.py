@@ -52,6 +52,7 @@ LOCAL_RADIUS = 16  # intervals around a limit in which a local step length is re
 MIN_LOCAL_INTERVALS = 300  # of a grid on which the step length varies
 MAX_LOCAL_TRIALS = 3  # of one step
 UNKNOWN_LENGTH = 0.1  # where y is negative after a full step
+MAX_FIRST_VALUE = 0.999  # of a constraint at the beginning
 MIN_SLACK = 1e-3  # slack that is assumed where an initial guess violates a constraint
 DEGENERATE_SHARE = 1e-3  # of the largest y of an interval: the least allowed between its points
 MIN_RELATIVE_DECREASE = 2e-6  # of the merit that is worth a step
@@ -476,8 +477,12 @@ class InteriorPointSolver:
     def report(self, c: np.ndarray) -> None:
         """Report the coefficients so far; called for each mu."""
 
+    def is_interior(self, iterate: SplineIterate) -> bool:
+        """Return whether a solution may start from an iterate."""
+        return iterate.is_feasible and bool(iterate.largest.max() < MAX_FIRST_VALUE)
+
     def feasible_near(self, guess: SplineIterate) -> SplineIterate:
-        """Return a feasible iterate near one that is not."""
+        """Return an interior iterate near one that is none."""
         raise NotImplementedError
 
     def solve(self, c: np.ndarray, first: float, gap: float, warm: bool = False) -> np.ndarray:
@@ -487,7 +492,7 @@ class InteriorPointSolver:
         warm : they are about right, and say which constraints will be active
         """
         guess = self._evaluate(c)
-        iterate = guess if guess.is_feasible else self.feasible_near(guess)
+        iterate = guess if self.is_interior(guess) else self.feasible_near(guess)
         guess = guess if warm else iterate
         mu, last = (share * self.time(iterate.c) / self._count for share in (first, gap))
         values, least = guess.values.data, 0.0 if guess is iterate else MIN_SLACK
@@ -581,7 +586,7 @@ class InteriorPointSolver:
             change = lengths * direction
             slope, new = self._decrease_along(gradient, change), self._evaluate(c + change, iterate)
             if new.is_feasible:
-                of_intervals = sum(lengths[a:a + self.intervals] for a in range(N_LOCAL)) / N_LOCAL
+                of_intervals = np.mean([lengths[a:a + self.intervals] for a in range(N_LOCAL)], axis=0)
                 return (new, of_intervals[self._interval]) if slope > 0.0 and new.merit(mu) <= merit - 0.1 * slope else None
             lengths = lengths * local_lengths(self.least_at_points(_local_fraction(new.decrease)), radius)
         return None

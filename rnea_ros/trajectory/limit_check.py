@@ -39,6 +39,7 @@ class LimitCheck(NamedTuple):
     rate        : rate at which the law was checked
     polynomials : (count, 4) rate polynomials of all that may reach the share of its limit at that rate or a lower one
     constraint  : (count,) their constraints
+    instant     : (count,) starts of their intervals [s]
     start       : (intervals,) start times [s]
     used        : (intervals, constraints) largest share of each limit at `rate`
     worst_s     : (intervals,) s of the largest of all, where samples were fine, else NaN
@@ -47,20 +48,28 @@ class LimitCheck(NamedTuple):
     rate: float
     polynomials: np.ndarray
     constraint: np.ndarray
+    instant: np.ndarray
     start: np.ndarray
     used: np.ndarray
     worst_s: np.ndarray
 
 
 def check_limits(constraints: Constraints, law: TimeLaw, share: float,
-                 rate: Callable[[np.ndarray, np.ndarray], float] = lambda polynomials, constraint: 1.0) -> LimitCheck:
+                 rate: Callable[[np.ndarray, np.ndarray], float] = lambda polynomials, constraint: 1.0,
+                 parts: tuple[np.ndarray, np.ndarray] | None = None) -> LimitCheck:
     """Check a law against a share of the limits.
 
-    rate: largest rate at which it will be played, from the rate polynomials of the coarse samples and their constraints
+    rate  : largest rate at which it will be played, from the rate polynomials of the coarse samples and their constraints
+    parts : starts and ends of the parts to check, in order; default all
     """
     start, end = law.intervals(constraints.path.breaks, COARSE_INTERVAL_S)
+    if parts is not None:
+        middle = 0.5 * (start + end)
+        number = np.searchsorted(parts[0], middle)
+        inside = (number > 0) & (middle < parts[1][number - 1])
+        start, end = start[inside], end[inside]
     coarse = _CoarseCheck(constraints, law, start, end, share)
-    most = rate(*coarse.near_limit)
+    most = rate(*coarse.near_limit[:2])
     if most != coarse.rate:
         coarse.evaluate(most)
     close = coarse.bound > share
@@ -68,17 +77,17 @@ def check_limits(constraints: Constraints, law: TimeLaw, share: float,
         return LimitCheck(most, *coarse.near_limit, start, coarse.used, np.full(len(start), np.nan))
     fine = _check_finely(constraints, law, law.subdivide(start[close], end[close], FINE_INTERVAL_S), share, most)
     kept = start[~close], coarse.used[~close], np.full(np.sum(~close), np.nan)
-    start, used, worst_s = map(np.concatenate, zip(kept, fine[3:]))
+    start, used, worst_s = map(np.concatenate, zip(kept, fine[4:]))
     order = np.argsort(start, kind="stable")
-    polynomials, constraint = map(np.concatenate, zip(coarse.near_limit, fine[1:3]))
-    return LimitCheck(most, polynomials, constraint, start[order], used[order], worst_s[order])
+    near_limit = map(np.concatenate, zip(coarse.near_limit, fine[1:4]))
+    return LimitCheck(most, *near_limit, start[order], used[order], worst_s[order])
 
 
 class _CoarseCheck:
     """Check of all intervals by few samples.
 
     used, bound : (intervals, constraints) largest used shares, and (intervals,) a bound on what is used
-    near_limit  : rate polynomials and constraints of all that may reach the share
+    near_limit  : rate polynomials of all that may reach the share, their constraints, and starts of their intervals
     """
 
     def __init__(self, constraints: Constraints, law: TimeLaw, start: np.ndarray, end: np.ndarray, share: float):
@@ -94,10 +103,9 @@ class _CoarseCheck:
         found, near = zip(*(self._evaluate_block(numbers[first:first + size]) for first in range(0, len(numbers), size)))
         self.used, bound = np.concatenate(found, axis=1)[:, :intervals]
         self.bound = bound.max(axis=1)
-        polynomials, constraint = zip(*near)
-        self.near_limit = np.concatenate(polynomials), np.concatenate(constraint)
+        self.near_limit = tuple(map(np.concatenate, zip(*near)))
 
-    def _evaluate_block(self, block: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    def _evaluate_block(self, block: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Return used shares and bounds (2, intervals, constraints) of a block of intervals, and what is near a limit."""
         offset, lanes = self._constraints.offset, self._constraints.lanes
         # samples of one number together: all first ones, all second ones
@@ -113,7 +121,7 @@ class _CoarseCheck:
         tile, constraint, lane = np.nonzero(result[:, :, 2] >= 1.0)
         near = polynomials[:, tile, constraint, :, lane].reshape(-1, 4)
         return (result[:, :, :2].transpose(2, 0, 3, 1).reshape(2, -1, len(offset)),
-                (near, np.repeat(constraint, COARSE_STEPS + 1)))
+                (near, *(np.repeat(x, COARSE_STEPS + 1) for x in (constraint, self._start[block[lanes * tile + lane]]))))
 
 
 def _check_finely(constraints: Constraints, law: TimeLaw, intervals: tuple[np.ndarray, np.ndarray], share: float,
@@ -124,7 +132,9 @@ def _check_finely(constraints: Constraints, law: TimeLaw, intervals: tuple[np.nd
     used = used.reshape(len(intervals[0]), FINE_STEPS + 1, len(offset))
     worst_s = motion[0, np.arange(len(intervals[0])), used.max(axis=2).argmax(axis=1)]
     near = _magnitude(np.moveaxis(polynomials, -1, 0), share, rate, offset) >= 1.0
-    return LimitCheck(rate, polynomials[near], np.nonzero(near)[1], intervals[0], used.max(axis=1), worst_s)
+    sample, constraint = np.nonzero(near)
+    return LimitCheck(rate, polynomials[near], constraint, intervals[0][sample // (FINE_STEPS + 1)], intervals[0],
+                      used.max(axis=1), worst_s)
 
 
 @cache
@@ -185,7 +195,7 @@ def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0)
     """Raise InputError if the robot cannot rest somewhere on the path from s = start on: no time law exists then."""
     length, breaks = constraints.path.length, constraints.path.breaks
     s = np.unique(np.concatenate((np.linspace(start, length, 1001), breaks[breaks > start])))
-    used = limit_shares(constraints(s)[:, 0], constraints.offset)
+    used = constraints.utilization(np.stack((s, *np.zeros((3, len(s))))))
     sample, number = np.unravel_index(int(used.argmax()), used.shape)
     if used[sample, number] >= level:
         joint = constraints.labels[number][0]

@@ -133,7 +133,8 @@ def torque(robot: Robot, limit: np.ndarray, loads: Loads | None) -> Quantity:
     wrenches on links.
     """
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, loads=loads),
-                    lambda *motion: robot.sensitivities(*motion, loads=loads), -limit, limit, affine=2)
+                    lambda *motion: robot.sensitivities(*motion, loads=loads), -limit, limit, affine=2,
+                    lagrangian=robot.is_fixed_tree)
 
 
 def torque_rate(robot: Robot, limit: np.ndarray, loads: Loads | None, name: str = "torque rate") -> Quantity:

@@ -26,10 +26,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ..errors import RneaError
 from .constraints import ConstraintGroup, Constraints, at_rate, limit_shares
-from .interior_point import LOBATTO_POINTS, LOCAL_RADIUS, N_OWN, CubicSpline, InteriorPointSolver, SplineIterate, local_lengths
+from .interior_point import (
+    LOBATTO_POINTS,
+    LOCAL_RADIUS,
+    N_LOCAL,
+    N_OWN,
+    CubicSpline,
+    InteriorPointSolver,
+    SplineIterate,
+    local_lengths,
+)
 from .limit_check import LimitCheck, check_acceleration_bounded, check_limits, check_rest, largest_rate, steady_rate
 from .time_law import TimeLaw, divide_intervals, hermite_law, rest_to_rest
 
@@ -38,8 +48,10 @@ Curve = Callable[[np.ndarray], np.ndarray]
 
 LEVEL = 0.998  # share of the limits that a law aims at
 CHECKED_LEVEL = 0.999  # share that it may use between the points: the rest is room to vary its speed, see time_scaling.py
+PEAK_TOL = 3e-5  # of the limits, by which a peak may exceed the samples of a check around it
 RESOLUTION_S = 0.04  # motion per interval of the last grid, at most
 MAX_FINE_INTERVALS = 10_000  # of the last grid
+FIRST_RATE = 3.0  # of the first guess, over a constant rate inside the limits: it is slowed where it exceeds them
 COARSE_INTERVALS = 48  # of the first grid, or more:
 COARSE_INTERVALS_PER_PIECE = 2  # of the path
 MAX_COARSE_INTERVALS = 1536  # of a grid on the given initial law
@@ -48,8 +60,10 @@ COARSE_RATIO = 4.0  # by which the intervals of such a grid may be longer
 START_GAP, COARSE_GAP, RESTART_GAP, FINAL_GAP, FINAL_GAP_ON_SCHEDULE = 0.3, 0.1, 0.1, 2e-3, 3e-4
 MAX_TIGHTENING_ROUNDS = 4
 NEAR_LEVEL = 5e-4  # of the limits, below the level of the check: the next law is constrained where this one is so near
+NEAR_LEVEL_OF_BULGE, MIN_BULGE = 0.01, 1e-3  # the same where it uses by so much more than at the points around
 TIGHT_ENOUGH = 0.9995  # of the share: a law that is slowed by so little is not solved for again
 MIN_LOCAL_RATE = 0.997  # of a law that is slowed only where it exceeds limits
+LENGTH_ROUNDING = 1e-9  # of a factor by which it is slowed
 LOCAL_SLOWING = 1.5  # times as much as the whole law would be: most of it is reached in the middle only
 TRIED_RATES = (1.0, 0.9995, 0.999, 0.998, 0.995, 0.98, 0.95, 0.9)  # of a law that may exceed limits where played slower
 WITHDRAWAL_SHARES = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)  # between the initial law and the one found
@@ -92,7 +106,7 @@ class Objectives:
 
     @property
     def checked_level(self) -> float:
-        return 0.985 if self.joined else CHECKED_LEVEL
+        return 0.985 if self.joined else CHECKED_LEVEL if self.moving else CHECKED_LEVEL - PEAK_TOL
 
 
 def fastest_law(constraints: Constraints, initial: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
@@ -145,14 +159,29 @@ def _tighten(constraints: Constraints, grid: Grid, c: np.ndarray, gap: float, sl
         if check.used.max() <= (most if moving else most / TIGHT_ENOUGH) or number == MAX_TIGHTENING_ROUNDS:
             break
         if not moving and law.duration > MIN_LOCAL_RATE * slow.duration:
-            slowed, _ = grid.law(grid.slow_locally(c, check, first, law.duration / slow.duration))
-            slowed = slow_to_limits(constraints, slowed, slower_too, share=most)
+            slowed = _slowed_locally(constraints, grid, c, slower_too, check, knots, first, law.duration / slow.duration)
             best = min(best, slowed, key=lambda one: one.duration)
             if slowed.duration <= law.duration / TIGHT_ENOUGH:
                 break
         grid.tighten(check, first)
         c = grid.solve(c, RESTART_GAP, gap, warm=True)
     return _withdraw(constraints, grid, c) if best is None else best
+
+
+def _slowed_locally(constraints: Constraints, grid: Grid, c: np.ndarray, slower_too: bool, check: LimitCheck,
+                    knots: np.ndarray, first: np.ndarray, rate: float) -> TimeLaw:
+    """Return the law of `Grid.slow_locally` inside the limits, checked only where it differs from that of c.
+
+    check, knots, first : limit check of the law of c, its times at the knots of the grid, and as for `Grid.tighten`
+    """
+    most, slower = grid.objectives.checked_level, grid.slow_locally(c, check, first, rate)
+    law, times = grid.law(slower)
+    is_changed = (sliding_window_view(slower != c, N_LOCAL)).any(axis=1)
+    again = check_limits(constraints, law, most, parts=(times[:-1][is_changed], times[1:][is_changed]))
+    number = np.searchsorted(knots, check.instant, side="right") - 1
+    is_kept = ~is_changed[np.clip(number, 0, len(is_changed) - 1)]
+    polynomials, constraint = (np.concatenate((old[is_kept], new)) for old, new in zip(check[1:3], again[1:3]))
+    return slow_to_limits(constraints, law, slower_too, again._replace(polynomials=polynomials, constraint=constraint), most)
 
 
 def _withdraw(constraints: Constraints, grid: Grid, c: np.ndarray) -> TimeLaw:
@@ -172,7 +201,7 @@ def _solve_coarsely(constraints: Constraints, initial: TimeLaw, resolution: floa
         intervals *= 2
     spline = CubicSpline(np.linspace(0.0, initial.duration, intervals + 1))
     slow = _slow_start(constraints, initial, objectives)
-    c = np.full(intervals + 3, slow * slow)
+    c = np.full(intervals + 3, (slow if planned is not None else FIRST_RATE * slow) ** 2)
     if planned is not None:  # a law that is nowhere faster than a schedule is never ahead of it
         below = replace(objectives, due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
         grid = Grid(constraints, initial, spline, slow, below)
@@ -257,8 +286,7 @@ class Grid(InteriorPointSolver):
             bound = np.maximum(v, standing) / np.maximum(self.objectives.ceiling(s), standing)
             bound = np.minimum(bound, INITIAL_LEVEL) if self.objectives.moving else bound
             bounds.append(ConstraintGroup((1,), bound[:, None, None]))
-        return bounds + [group.widened(self.objectives.level, self.constraints.offset[numbers])
-                         for group, numbers in zip(self.constraints.groups_on_law(s, v, a, u), self._numbers)]
+        return bounds + self.constraints.groups_on_law(s, v, a, u, self.objectives.level)
 
     def _set_constraints(self) -> None:
         own = N_OWN * self.intervals + 1
@@ -272,13 +300,13 @@ class Grid(InteriorPointSolver):
         """Return an iterate that is slower than a guess where that exceeds limits; else one between it and a slow start."""
         iterate = guess
         for _ in range(0 if self.objectives.moving else MAX_LOCAL_BLENDS):
-            if (iterate.largest < 1.0).all():  # what it violates is no limit
+            if (iterate.largest < BLEND_LEVEL).all():  # what it violates is no limit
                 break
             lengths = np.clip(BLEND_LEVEL / np.fmax(iterate.largest, BLEND_LEVEL), MIN_BLEND, 1.0)
             lengths[np.isnan(iterate.largest)] = MIN_BLEND
             lengths = local_lengths(self.least_at_points(lengths), min(LOCAL_RADIUS, self.intervals // 8))
             iterate = self._evaluate(iterate.c * lengths)
-            if iterate.is_feasible:
+            if self.is_interior(iterate):
                 return iterate
         for _ in range(MAX_BLEND_ATTEMPTS):
             for share in BLENDS:
@@ -326,8 +354,9 @@ class Grid(InteriorPointSolver):
         """
         used = np.maximum.reduceat(check.used.max(axis=1), first)
         share = 1.0 - LOCAL_SLOWING * (1.0 - rate * rate)
-        return c * local_lengths(np.where(self.least_of_intervals(-used) < -self.objectives.checked_level, share, 1.0),
-                                 min(LOCAL_RADIUS, self.intervals // 16))
+        lengths = local_lengths(np.where(self.least_of_intervals(-used) < -self.objectives.checked_level, share, 1.0),
+                                min(LOCAL_RADIUS, self.intervals // 16))
+        return np.where(lengths > 1.0 - LENGTH_ROUNDING, c, c * lengths)
 
     def tighten(self, check: LimitCheck, first: np.ndarray) -> None:
         """Tighten the constraints where a law uses more than `checked_level` of the limits between the points.
@@ -360,7 +389,10 @@ class Grid(InteriorPointSolver):
         most, worst = largest.max(axis=1), largest.argmax(axis=1)
         if most.max() <= self.objectives.checked_level:
             return False
-        near = np.flatnonzero(most > self.objectives.checked_level - NEAR_LEVEL)
+        at_points = self.objectives.level * self._evaluate(c).largest[:N_OWN * self.intervals + 1]
+        bulge = (largest - np.maximum(at_points[:-1], at_points[1:]).reshape(largest.shape)).max(axis=1)
+        room = np.where(bulge > MIN_BULGE, NEAR_LEVEL_OF_BULGE, NEAR_LEVEL)
+        near = np.flatnonzero(most > self.objectives.checked_level - room)
         self._tighten_limits(used.reshape(*largest.shape, -1).max(axis=1))
         self._add_points(sigma.reshape(largest.shape)[near, worst[near]], near)
         return True

@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 from rnea_ros.planning import Cost, Curve, EndState, PlanningProblem
 from rnea_ros.planning.bspline import LimitPeak, PlanNodes, knots, lobatto_nodes, prescribed_nodes
 from rnea_ros.planning.problem import state_conditions
-from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
+from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature, node_curvature
 from rnea_ros.trajectory.plan_motion import joint_force_squared, motion_limits, torque, torque_rate
 from support.complex_steps import complex_step
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot, rr_torque, toy
@@ -167,3 +167,24 @@ def test_curves_and_program_variables_convert_both_ways():
     np.testing.assert_allclose(curve.motion(one.nodes.span, one.nodes.u), y, atol=1e-10 * np.abs(y).max())
     ends = state_conditions(EndState(y[0, 0], y[0, 1], np.full(2, np.nan)), last=False)
     assert np.abs(ends.residual(y[0], y[-1])).max() < 1e-14 and len(ends.value) == 4
+
+
+def test_curvature_of_torques_equals_second_differences_of_inverse_dynamics():
+    """Christoffel symbols give the dependence on velocities: a spatial arm, weighted torques, central differences of order two
+    of the torques alone.
+    """
+    arm, rng, step = robot("stanford"), np.random.default_rng(5), 1e-3
+    tau = torque(arm, np.ones(arm.n), None)
+    n, count = arm.n, 3
+    y, weights = rng.normal(size=(count, 4, n)), rng.normal(size=(count, n))
+    assert tau.lagrangian
+    slopes = np.concatenate(tau.slope(*y[:, :3].swapaxes(0, 1)), axis=-1)
+    found = node_curvature(tau, weights, y, slopes)
+
+    def value(x):
+        return (weights * arm.inverse_dynamics(*x.reshape(count, 3, n).swapaxes(0, 1))).sum(axis=1)
+
+    flat, ways = y[:, :3].reshape(count, -1), step * np.eye(3 * n)
+    wanted = [[(value(flat + a + b) - value(flat + a - b) - value(flat - a + b) + value(flat - a - b)) / (4.0 * step**2)
+               for b in ways] for a in ways]
+    np.testing.assert_allclose(found, np.moveaxis(wanted, -1, 0), rtol=1e-4, atol=1e-5 * np.abs(found).max())

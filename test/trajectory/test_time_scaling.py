@@ -215,7 +215,7 @@ def test_tighter_limits_lower_the_rate_with_a_margin(plan):
 
 @pytest.mark.parametrize(("since", "effort", "rate"), [
     (0.25, (20.0, 20.0), (60.0, 45.0)), (0.65, (20.0, 20.0), (60.0, 45.0)), (0.85, (9.0, 6.0), (70.0, 50.0)),
-    (0.25, (7.0, 5.0), (50.0, 90.0)), (0.5, (9.0, 6.5), (90.0, 90.0))])
+    (0.3, (7.0, 5.0), (50.0, 90.0)), (0.5, (9.0, 6.5), (90.0, 90.0))])
 def test_braking_exceeds_a_new_limit_no_more_than_continuing_would(plan, since, effort, rate):
     """Braking starts later where every braking transition would exceed a limit, as during a deceleration at the limit."""
     tight = constraints(plan.path, effort, rate)
