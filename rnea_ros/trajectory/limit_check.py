@@ -79,8 +79,8 @@ def check_limits(constraints: Constraints, law: TimeLaw, share: float,
     kept = start[~close], coarse.used[~close], np.full(np.sum(~close), np.nan)
     start, used, worst_s = map(np.concatenate, zip(kept, fine[4:]))
     order = np.argsort(start, kind="stable")
-    near_limit = map(np.concatenate, zip(coarse.near_limit, fine[1:4]))
-    return LimitCheck(most, *near_limit, start[order], used[order], worst_s[order])
+    polynomials, constraint, instant = map(np.concatenate, zip(coarse.near_limit, fine[1:4]))
+    return LimitCheck(most, polynomials, constraint, instant, start[order], used[order], worst_s[order])
 
 
 class _CoarseCheck:
@@ -103,7 +103,8 @@ class _CoarseCheck:
         found, near = zip(*(self._evaluate_block(numbers[first:first + size]) for first in range(0, len(numbers), size)))
         self.used, bound = np.concatenate(found, axis=1)[:, :intervals]
         self.bound = bound.max(axis=1)
-        self.near_limit = tuple(map(np.concatenate, zip(*near)))
+        polynomials, constraint, instant = map(np.concatenate, zip(*near))
+        self.near_limit = polynomials, constraint, instant
 
     def _evaluate_block(self, block: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Return used shares and bounds (2, intervals, constraints) of a block of intervals, and what is near a limit."""

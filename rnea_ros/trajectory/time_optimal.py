@@ -176,7 +176,9 @@ def _slowed_locally(constraints: Constraints, grid: Grid, c: np.ndarray, slower_
     """
     most, slower = grid.objectives.checked_level, grid.slow_locally(c, check, first, rate)
     law, times = grid.law(slower)
-    is_changed = (sliding_window_view(slower != c, N_LOCAL)).any(axis=1)
+    is_changed = np.asarray(sliding_window_view(slower != c, N_LOCAL).any(axis=1))
+    if not is_changed.any():
+        return slow_to_limits(constraints, law, slower_too, check, most)
     again = check_limits(constraints, law, most, parts=(times[:-1][is_changed], times[1:][is_changed]))
     number = np.searchsorted(knots, check.instant, side="right") - 1
     is_kept = ~is_changed[np.clip(number, 0, len(is_changed) - 1)]
