@@ -607,11 +607,18 @@ class _Matrices:
 
     def of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return A of these rows and unknowns."""
-        structure, n, m = self.structure, len(self.equations.coordinates), len(self.equations.constraints)
-        dynamic = ((rows < n) | (rows >= n + m)).any()
-        slopes = self._slopes([entry for entry in structure.low_entries if entry[1] in columns]) if dynamic else {}
-        A = stage_matrix(structure, self.J, self.M if dynamic else None, slopes)[np.ix_(rows, columns)]
-        A[structure.sigma[np.ix_(rows, columns)] == ABSENT] = 0.0
+        structure, equations, here = self.structure, self.equations, np.ix_(rows, columns)
+        slopes = self._slopes([entry for entry in structure.low_entries if entry[1] in columns])
+        n, nu, present = len(equations.coordinates), equations.parts.get("nu", slice(0, 0)), structure.sigma[here] != ABSENT
+        orders = np.zeros(equations.size, dtype=int)
+        orders[structure.columns] = structure.d
+        gap = orders[columns] - structure.c[rows][:, None]
+        optimal = n + 2 * len(equations.constraints) + len(equations.actuated)  # first row with M nu
+        of_mass = ((rows < n)[:, None] & (columns < n) & (gap == 2)
+                   | (rows >= optimal)[:, None] & (columns >= nu.start) & (columns < nu.stop) & (gap == 0))
+        # M is traced only where it is used: sums that share its nodes would round otherwise
+        A = stage_matrix(structure, self.J, self.M if (present & of_mass).any() else None, slopes)[here]
+        A[~present] = 0.0
         return A
 
     def _slopes(self, entries: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Any]:

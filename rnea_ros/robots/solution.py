@@ -410,7 +410,7 @@ def stage_matrix(structure: Structure, J: np.ndarray, M: np.ndarray | None,
                  slopes: Mapping[tuple[int, int], Any]) -> np.ndarray:
     """Return A_ij = d f_i / d y_j^(d_j - c_i) of all rows and unknowns, for any scalar.
 
-    J, M   : Jacobian (m, N) of the constraints, mass matrix (N, N); without M rows of constraints alone are right
+    J, M   : Jacobian (m, N) of the constraints, mass matrix (N, N); without M its entries are zero
     slopes : of the dynamics (N,), by order and coordinate of the structure's low entries
     """
     equations = structure.equations
@@ -420,9 +420,8 @@ def stage_matrix(structure: Structure, J: np.ndarray, M: np.ndarray | None,
     full = np.zeros(gap.shape).astype(J.dtype)
     rolling = np.arange(m)[:, None] >= equations.holonomic
     full[n:n + m, :n] = np.where(gap[n:n + m, :n] == rolling, J, 0.0)
-    if M is None:
-        return full
-    full[:n, :n] = np.where(gap[:n, :n] == 2, M, 0.0)
+    if M is not None:
+        full[:n, :n] = np.where(gap[:n, :n] == 2, M, 0.0)
     for (order, j), slope in slopes.items():
         full[:n, j] = np.where(gap[:n, j] == order, slope, full[:n, j])
     full[:n, parts["lambda"]] = np.where(gap[:n, parts["lambda"]] == 0, -J.T, 0.0)
@@ -435,7 +434,8 @@ def stage_matrix(structure: Structure, J: np.ndarray, M: np.ndarray | None,
             slope = stiffness * weights[i]
             full[at + i, parts["tau"]], full[at + i, [joint, rotor]] = 0.0, (-slope, slope)
         full[at + e:at + e + m, parts["nu"]] = J
-        full[at + e + m:, parts["nu"]] = M[structure.free]
+        if M is not None:
+            full[at + e + m:, parts["nu"]] = M[structure.free]
         full[at + e + m:, parts["kappa"]] = J.T[structure.free]
         full[at:] = np.where(gap[at:] == 0, full[at:], 0.0)
     return full
