@@ -83,6 +83,7 @@ def test_candidates_contain_every_joint_that_may_bind(most):
         assert first_binding(some.tolist(), most)[0] == pytest.approx(min(most, *largest_factor(a)), rel=1e-12)
     assert len(_candidates(np.array([[0.5, 0.2, 0.2, 0.0], [0.5, 0.2, 0.4, 0.0], [0.0, 0.0, 0.0, -3.0]]), 1.0)) == 2
     assert not len(_candidates(np.array([[0.9, -0.9, 0.9, 0.0]]), 1.0))  # the magnitudes sum to more than 1, the values do not
+    assert not len(_candidates(np.array([[-0.9, 1.8, 0.0, 0.0], [-0.9, 0.0, 0.0, 1.8]]), 1.0))
 
 
 def test_speed_factor_of_a_pendulum_matches_the_closed_form():
@@ -163,7 +164,7 @@ def test_non_finite_torques_are_rejected():
 
 
 def test_speed_scaling_signal_is_rate_limited():
-    signal = SpeedScaling(fall=4.0, rise=0.5)
+    signal = SpeedScaling()  # falls by 4 a second, rises by 0.5
     assert signal.tick(0.01, np.inf) == 1.0
     assert signal.tick(0.01, 0.0) == pytest.approx(0.96)
     assert signal.tick(0.01, 0.95) == 0.95
