@@ -532,7 +532,7 @@ class PlanSearch:
         if not self.problem.cost.has_squares:
             best, excess = self._smoothed_at_last(best, excess, smoothing, bool(found))
         elif not found:
-            best.notes.append("smoothing left out, joints that do not bind may oscillate")
+            best.notes.append("the plan was not smoothed; joints without binding limits may oscillate")
         best.objective = self.cost_integral(self.problem.cost, best.curve)
         return best, excess
 
@@ -551,9 +551,9 @@ class PlanSearch:
                 _, least = self._best([smooth])
                 if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
                     return smooth, least
-                reason = "it is beyond limits between the nodes"
-        best.notes.append(f"smoothing ended early, a smoother plan may exist: {reason}" if penalized else
-                          f"smoothing left out, the plan is the fastest motion: {reason}")
+                reason = "the smoothed motion exceeds limits between the nodes"
+        best.notes.append(f"smoothing stopped early, a smoother plan may exist: {reason}" if penalized else
+                          f"the plan was not smoothed; it is the fastest motion found: {reason}")
         return best, excess
 
     def _penalized(self, draft: _PlanDraft, smoothing: SmoothingSettings) -> _PlanDraft | None:
@@ -665,7 +665,7 @@ class PlanSearch:
         if solution.converged:
             draft.keep(program, solution)
         else:
-            draft.notes.append(f"{stage} left out: {_reason(solution)}")
+            draft.notes.append(f"{stage} was skipped: {_reason(solution)}")
         return solution.converged
 
     def solve(self, stage: str, program: Transcription, guess: Curve, near: WarmStart,

@@ -530,11 +530,16 @@ class MotionSolver:
         return use, arrays, near, *sampled(arrays, given, len(elastic))
 
     def valid(self, conditions: Conditions) -> Conditions:
-        """Return the conditions; InputError where one is of another type, or the base is missing or has no meaning."""
+        """Return the conditions.
+
+        Raises InputError for a condition of a wrong type, a missing base, or a base for a robot with a fixed base.
+        """
         if self.has_moving_base:
             given(conditions.base)
         elif conditions.base is not None:
-            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+            raise InputError(f"robot '{self.name}' has a fixed base: base is given, but must be None. Remove the argument, or "
+                             "declare "
+                             "base: floating or prescribed in the robot file")
         if conditions.loads is not None:
             checked_loads(conditions.loads)
         if conditions.motors is not None:

@@ -112,16 +112,20 @@ def link_side(robot: Robot, base: BaseState | None = None) -> Robot:
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
-        raise InputError(f"robot '{robot.name}' ({robot.kind}): planning and scaling of motions are not served for this "
-                         "combination of base, loops, springs and motors yet")
+        raise InputError(f"robot '{robot.name}' ({robot.kind}): planning and scaling are not implemented for this combination "
+                         "of base, loops, springs and motors")
     if robot.has_moving_base:
         if base is None:
-            raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "
-                             "moves. Declare base: prescribed where something carries it, base: fixed where it is held; in "
-                             "Python, base=BaseState(position, quaternion) holds it so")
+            raise InputError(f"the base of robot '{robot.name}' is floating: the motion of the joints does not determine that "
+                             "of "
+                             "the base. In the robot file, declare base: prescribed for a base whose motion is given, or "
+                             "base: "
+                             "fixed; in Python, base=BaseState(position, quaternion) fixes it in that pose")
         return robot.held(base.into_base(robot.gravity_vector))
     if base is not None:
-        raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
+        raise InputError(f"robot '{robot.name}' has a fixed base: base is given, but must be None. Remove the argument, or "
+                         "declare "
+                         "base: floating or prescribed in the robot file")
     return _behind_springs(robot) if elastic else robot
 
 
@@ -134,8 +138,9 @@ def unenforceable_limits(robot: Robot) -> tuple[str, ...]:
     """Limits of drives that no motion of `link_side` can keep, one sentence each."""
     if not robot.elastic_joints:
         return ()
-    return tuple(f"{limit.description} is not enforced: behind a spring it is a limit of the motor's own torque, which the "
-                 "fourth derivative of the position decides" for limit in robot.drive_limits if not _of_links(robot, limit))
+    return tuple(f"{limit.description} is not enforced: in an elastic joint it limits the torque of the motor, which depends "
+                 "on the "
+                 "fourth derivative of position" for limit in robot.drive_limits if not _of_links(robot, limit))
 
 
 def _of_links(robot: Robot, limit: DriveLimit) -> bool:
@@ -150,9 +155,9 @@ def _behind_springs(robot: Robot) -> Robot:
     for motor in motors:
         if motor.link and motor not in rigid:
             joint, link = names[motor.coordinate], robot.model.links[motor.link].name
-            raise InputError(f"the motor of elastic joint '{joint}' rides on {link}, which feels how it spins behind its "
-                             "spring: the fourth derivative of the position decides that, and no time law bounds it. To leave "
-                             f"this out, name no link: remove motors.{joint} from the robot file")
+            raise InputError(f"the motor of elastic joint '{joint}' is mounted on link '{link}': the reaction torque of its "
+                             "rotor on this link depends on the fourth derivative of position, which time laws do not limit. "
+                             f"To neglect this torque, remove motors.{joint} from the robot file")
     kept = tuple(limit for limit in robot.drive_limits if _of_links(robot, limit))
     tree = robot.tree.with_drive_limits(kept)
     if any(motor.link for motor in rigid):

@@ -155,8 +155,10 @@ def test_unsupported_robots_are_rejected_with_the_reason(capsys, words, said):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["plan", *beside("branched"), *ENDS], "the base of robot 'branched' is free: a motion of the joints alone does not say"),
-    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "the motor of elastic joint 'joint3' rides on link1")])
+    (["plan", *beside("branched"), *ENDS],
+     "the base of robot 'branched' is floating: the motion of the joints does not determine"),
+    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"],
+     "the motor of elastic joint 'joint3' is mounted on link 'link1'")])
 def test_undetermined_motions_are_rejected(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err

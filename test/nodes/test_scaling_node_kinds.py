@@ -120,7 +120,7 @@ def test_robot_file_is_swapped_and_unsupported_robots_are_rejected(ros, tmp_path
     file = tmp_path / "first.robot.yaml"
     file.write_text(yaml.safe_dump(SEA))
     bench = started(ros, "hua_arm", file, {}, space="swapped")
-    bad = {"free.robot.yaml": ({"base": "floating"}, "is free: a motion of the joints alone"),
+    bad = {"free.robot.yaml": ({"base": "floating"}, "is floating: the motion of the joints"),
            "flap.robot.yaml": ({"springs": {"joint2": {"stiffness": 3.0}}}, "joint2 of robot"),
            "none.robot.yaml": ({"elastic_joints": {"joint9": {"stiffness": 3.0}}}, "joint9")}
     for name, (content, words) in bad.items():
@@ -131,7 +131,7 @@ def test_robot_file_is_swapped_and_unsupported_robots_are_rejected(ros, tmp_path
         ros.until(lambda: ros.get(bench.node, "robot_file") == str(file), of=bench.process)
     ros.until(lambda: bench.diagnostics.state == "IDLE")
     assert not ros.set(bench.node, robot_file=str(URDF / "hua_arm.robot.yaml"))
-    ros.until(lambda: "rides on link1" in bench.diagnostics.values["model_error"], of=bench.process)
+    ros.until(lambda: "mounted on link 'link1'" in bench.diagnostics.values["model_error"], of=bench.process)
     bench.trajectories.publish(message(BENT, 2.0, names=["joint1", "joint2", "joint3"]))
     assert np.abs(bench.end().position[-1] - BENT[-1]).max() < 1e-9
 

@@ -184,7 +184,7 @@ def test_failed_smoothing_returns_the_fastest_plan_with_a_note(monkeypatch):
     found = rr()
     assert np.array_equal(found.curve.points, fastest.curve.points) and found.duration == fastest.duration
     assert found.notes[:-1] == fastest.notes and found.notes[-1] == (
-        "smoothing left out, the plan is the fastest motion: the solver used up its iterations")
+        "the plan was not smoothed; it is the fastest motion found: the solver used up its iterations")
 
 
 def test_interrupted_smoothing_keeps_limits_and_reduces_jerk(monkeypatch):
@@ -197,7 +197,7 @@ def test_interrupted_smoothing_keeps_limits_and_reduces_jerk(monkeypatch):
     coarse = finer.spans + 1
     without(monkeypatch, lambda program: np.ptp(program.problem.duration) == 0.0 and len(program.breaks) > coarse)
     found = rr(settings=finer)
-    assert found.notes[-1] == "smoothing ended early, a smoother plan may exist: the solver used up its iterations"
+    assert found.notes[-1] == "smoothing stopped early, a smoother plan may exist: the solver used up its iterations"
     assert fastest.duration < found.duration < 1.005 * fastest.duration and max(found.excess.values()) <= 1e-6
     assert found.objective == pytest.approx(found.duration, rel=1e-9)
     assert 0.99 * jerk(smoothest) < jerk(found) < 0.9 * jerk(fastest)

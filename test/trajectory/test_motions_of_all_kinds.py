@@ -171,7 +171,7 @@ def test_motor_speed_limit_behind_a_spring_binds():
 
 def test_link_mounted_motors_of_rigid_joints_are_supported_and_of_elastic_joints_rejected():
     """A link-mounted motor of an elastic joint needs more derivatives than a time law has."""
-    with pytest.raises(InputError, match="the motor of elastic joint 'joint3' rides on link1, which feels how it spins"):
+    with pytest.raises(InputError, match="the motor of elastic joint 'joint3' is mounted on link 'link1'"):
         link_side(both("hua_arm"))
     on_links = {"version": 1, "elastic_joints": {"j1": {"stiffness": 90.0}},
                 "motors": {"j3": {"link": "l2", "axis": [0, 0, 1]}},
@@ -218,9 +218,9 @@ def test_loops_on_a_prescribed_base_are_assumed_level():
 
 
 @pytest.mark.parametrize(("name", "base", "words"), [
-    ("moving base", None, "the base of robot 'arm' is free: a motion of the joints alone does not say how"),
-    ("moving loops", None, "is free: a motion of the joints alone"),
-    ("Robot", BaseState(), "stands on a fixed base: base has no meaning"),
+    ("moving base", None, "the base of robot 'arm' is floating: the motion of the joints does not determine"),
+    ("moving loops", None, "is floating: the motion of the joints does not determine"),
+    ("Robot", BaseState(), "has a fixed base: base is given, but must be None"),
     ("springs", None, "j2 of robot 'arm' has no motor: nothing drives it along a path")])
 def test_bases_without_effect_are_rejected_with_the_reason(name, base, words):
     robot, at = case(name).robot, np.asarray(case(name).at)
