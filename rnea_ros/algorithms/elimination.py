@@ -10,15 +10,16 @@ Structural analysis: Pryce, "A simple structural analysis method for DAEs", BIT 
 In stage k = -max(d), ..., -1, 0, 1, ... the equations f_i^(k + c_i) = 0 with k + c_i >= 0 determine the derivatives y_j^(k +
 d_j) with k + d_j >= 0. The Jacobian A_ij = d f_i / d y_j^(d_j - c_i) is the same in all stages k >= 0.
 
-Block elimination: a large sparse linear system by the factors of small dense blocks, for any scalar. Which entries are
-structural zeros is known before the numbers are. A plan lists pivot blocks (rows, columns); each is eliminated from the rows
-that come later, as in Gaussian elimination of numbers. Of the system of a robot with loops,
+Block elimination: solution of a sparse linear system by LU factors of small dense pivot blocks, for any scalar type. The
+sparsity pattern is known before the values. A plan lists pivot blocks (rows, columns); each is eliminated from all later rows,
+as in Gaussian elimination. In the system of a robot with loops,
 
     [M  -J^T] [a     ]   [f]
     [J    0 ] [lambda] = [g]
 
-the pivot blocks J_f (by the coordinates that follow) and J_f^T leave G^T M G of the coordinates that are free: the projection
-of khalil-rne (57). Blocks that do not depend on one another are found by the block triangular form of the pattern.
+elimination of the pivot blocks J_f (columns of the dependent coordinates) and J_f^T leaves G^T M G, the mass matrix of the
+independent coordinates: the projection of khalil-rne (57). The block triangular form of the pattern yields blocks that can be
+solved one after another.
 """
 
 from __future__ import annotations
@@ -105,17 +106,17 @@ def assignment(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class EliminationBlock(NamedTuple):
-    """Numbers of rows and of columns, as many of the one as of the other."""
+    """Square block of a matrix: indices (k,) of its rows and (k,) of its columns."""
 
     rows: np.ndarray
     columns: np.ndarray
 
 
 def triangular_blocks(pattern: np.ndarray) -> list[EliminationBlock] | None:
-    """Return the irreducible blocks of a square pattern (n, n) in the order in which they can be solved one by one.
+    """Return the irreducible blocks of a boolean pattern (n, n), in the order in which they can be solved one by one.
 
-    None where the pattern is singular for any numbers. Duff and Reid, "An implementation of Tarjan's algorithm for the block
-    triangularization of a matrix", ACM TOMS 4 (1978).
+    Returns None if every matrix with this pattern is singular. Duff and Reid, "An implementation of Tarjan's algorithm for the
+    block triangularization of a matrix", ACM TOMS 4 (1978).
     """
     n = len(pattern)
     if pattern.shape != (n, n):
@@ -129,22 +130,25 @@ def triangular_blocks(pattern: np.ndarray) -> list[EliminationBlock] | None:
         if (further == reach).all():
             break
         reach = further
-    mutual, found, done = reach & reach.T, [], np.zeros(n, dtype=bool)
+    mutual, blocks, done = reach & reach.T, list[EliminationBlock](), np.zeros(n, dtype=bool)
     for i in np.argsort(reach.sum(axis=1), kind="stable"):
         if not done[i]:
             block = np.flatnonzero(mutual[i])
             done[block] = True
-            found.append(EliminationBlock(block, column_of[block]))
-    return found
+            blocks.append(EliminationBlock(block, column_of[block]))
+    return blocks
 
 
 def _matching(pattern: np.ndarray) -> np.ndarray | None:
-    """Return a column for each row, all different, with an entry there; None if there are none. By augmenting paths."""
+    """Return for each row of a pattern (n, n) a column (n,) with an entry, all different, by augmenting paths.
+
+    Returns None if there is no such matching.
+    """
     columns = [np.flatnonzero(row).tolist() for row in pattern]
     row_of: dict[int, int] = {}
     column_of: dict[int, int] = {}
     for first in sorted(range(len(columns)), key=lambda i: len(columns[i])):
-        came_from: dict[int, int] = {}  # column -> row that wants it
+        came_from: dict[int, int] = {}  # column -> row from which the search reached it
         front = [first]
         while front and not any(j not in row_of for j in came_from):
             i = front.pop(0)
@@ -162,7 +166,10 @@ def _matching(pattern: np.ndarray) -> np.ndarray | None:
 
 
 def plan(pattern: np.ndarray, preferred: Sequence[EliminationBlock] = ()) -> list[EliminationBlock] | None:
-    """Return pivot blocks of a square pattern: the preferred ones, then those of what these leave; None if it is singular."""
+    """Return pivot blocks of a pattern (n, n): the preferred blocks, then the blocks of the remaining pattern with its fill-in.
+
+    Returns None if the remaining pattern is singular.
+    """
     pattern, rows, columns = pattern.copy(), np.arange(pattern.shape[0]), np.arange(pattern.shape[1])
     for block in preferred:
         rows, columns = np.setdiff1d(rows, block.rows), np.setdiff1d(columns, block.columns)
@@ -174,7 +181,10 @@ def plan(pattern: np.ndarray, preferred: Sequence[EliminationBlock] = ()) -> lis
 
 
 class Factors:
-    """LU factors that were made, so that a block and the transposed of its negative share one."""
+    """Cache of LU factors; a block and its negated transpose share their factors.
+
+    made : factored matrices with their factors
+    """
 
     def __init__(self) -> None:
         self.made: list[tuple[np.ndarray, LU]] = []
@@ -193,12 +203,12 @@ class Factors:
 
 
 def _entries(P: np.ndarray) -> Any:
-    """Return a key that identifies a matrix: values, or nodes of symbols."""
+    """Return a key that identifies a square matrix by its values, or by the node numbers of its symbols."""
     return len(P), *(getattr(x, "number", None) if hasattr(x, "number") else x for x in P.ravel().tolist())
 
 
 class Elimination:
-    """Solve A X = B by a plan, for any scalar; zeros that are plain numbers cost nothing."""
+    """Factorization of a matrix by a plan, for any scalar type. Entries that are the number 0 cause no operations."""
 
     def __init__(self, A: np.ndarray, blocks: Sequence[EliminationBlock], factors: Factors | None = None):
         factors = factors or Factors()
@@ -207,8 +217,8 @@ class Elimination:
         for block in blocks:
             rows, columns = np.setdiff1d(rows, block.rows), np.setdiff1d(columns, block.columns)
             solve = factors.solver(A[np.ix_(*block)])
-            right = columns[_present(A[np.ix_(block.rows, columns)]).any(axis=0)]
-            later = rows[_present(A[np.ix_(rows, block.columns)]).any(axis=1)]
+            right = columns[_nonzero_mask(A[np.ix_(block.rows, columns)]).any(axis=0)]
+            later = rows[_nonzero_mask(A[np.ix_(rows, block.columns)]).any(axis=1)]
             X = solve(A[np.ix_(block.rows, right)]) if len(right) else np.zeros((len(block.rows), 0), dtype=object)
             L = A[np.ix_(later, block.columns)]
             if len(right) and len(later):
@@ -230,18 +240,18 @@ class Elimination:
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return A @ B without the terms of plain zeros, which numpy's product would add one by one."""
-    found = np.zeros((len(A), B.shape[1]), dtype=object)
-    present = _present(B)
+    """Return A @ B without operations on entries that are the number 0 (numpy's product would include them)."""
+    product = np.zeros((len(A), B.shape[1]), dtype=object)
+    present = _nonzero_mask(B)
     for i, row in enumerate(A.tolist()):
         for k, a in enumerate(row):
             if not (isinstance(a, float) and a == 0.0):
                 for j in np.flatnonzero(present[k]):
-                    found[i, j] = found[i, j] + a * B[k, j]
-    return found
+                    product[i, j] = product[i, j] + a * B[k, j]
+    return product
 
 
-def _present(A: np.ndarray) -> np.ndarray:
-    """Return which entries are no plain zeros."""
-    found = [not (isinstance(x, float | int) and x == 0.0) for x in A.ravel().tolist()]
-    return np.array(found, dtype=bool).reshape(A.shape)
+def _nonzero_mask(A: np.ndarray) -> np.ndarray:
+    """Return a mask of the entries that are not the number 0."""
+    mask = [not (isinstance(x, float | int) and x == 0.0) for x in A.ravel().tolist()]
+    return np.array(mask, dtype=bool).reshape(A.shape)

@@ -587,18 +587,19 @@ class LoopClosure(LoopEquations):
 # ------------------------------------------------------------------ streams of samples
 
 
-Found = TypeVar("Found")
-TOLERANCE = 0.1  # rad, or shares of the machine's unit of length
-FOLLOWED, RESTARTED, BAD_INPUT = "followed", "restarted", "bad input"  # counted beside the reasons of a PoseError
+Found = TypeVar("Found")  # result of a function that closes the loops
+TOLERANCE = 0.1  # default tolerance [rad, or shares of the characteristic length]
+FOLLOWED, RESTARTED, BAD_INPUT = "followed", "restarted", "bad input"  # keys of `counts`, with the reasons of PoseError
 
 
 class TrackedMotion(NamedTuple):
-    """Motion of all joints of the tree, and how its passive ones differ from what was measured.
+    """Motion of all joints of the tree, compared with the measured positions of passive joints.
 
-    disagreement : (P,), found less measured position of each passive joint [rad, m], angles by the shorter way round; NaN
-                   where nothing was measured
-    agrees       : whether no joint differs by more than the tolerance
-    restarted    : this pose was found from the measured ones, not from the last
+    motion       : motion of all joints of the tree
+    disagreement : (P,) solved minus measured position of each passive joint [rad, m], angles wrapped to [-pi, pi); NaN
+                   for joints without a measurement
+    agrees       : True if no joint differs by more than the tolerance
+    restarted    : True if the pose was solved from the measurements instead of the previous pose
     """
 
     motion: LoopMotion
@@ -608,7 +609,7 @@ class TrackedMotion(NamedTuple):
 
 
 class TrackedPose(NamedTuple):
-    """Positions (n,) of all joints of the tree on closed loops; the other fields as of TrackedMotion."""
+    """Closed pose: positions (n,) of all joints of the tree [rad, m]; for the other fields see TrackedMotion."""
 
     pose: np.ndarray
     disagreement: np.ndarray
@@ -617,10 +618,11 @@ class TrackedPose(NamedTuple):
 
 
 class LoopTracker:
-    """Tracker of the loops of a robot along one stream of samples. Threads that share one take turns.
+    """Tracker of the loops of a robot along one stream of samples. Thread-safe: a lock serializes the samples.
 
-    tolerance : by how much a passive joint may differ from its sensor [rad, or shares of the machine's unit of length]
-    counts    : samples by result: "followed", "restarted" (these count as followed too), or the reason of the refusal
+    tolerance : largest difference between a passive joint and its sensor [rad, or shares of the characteristic length]
+    counts    : number of samples for each result: "followed" (accepted), "restarted" (of these, solved from the
+                measurements), "bad input", or the reason of a PoseError
     """
 
     def __init__(self, closure: LoopClosure, tolerance: float = TOLERANCE):
@@ -630,15 +632,15 @@ class LoopTracker:
         names, types = closure.model.joint_names, [joint.type for joint in closure.model.joints]
         self._passive = np.setdiff1d(closure.passive, closure.loops.virtual)
         self.passive_joints = tuple(names[k] for k in self._passive)
-        self._turns = np.array([types[k] != "prismatic" for k in self._passive], dtype=bool)
+        self._is_angle = np.array([types[k] != "prismatic" for k in self._passive], dtype=bool)
         self._tolerances = tolerance * closure.units.unknowns[self._passive]
-        self._nothing = np.full(len(self.passive_joints), np.nan)
+        self._unmeasured = np.full(len(self.passive_joints), np.nan)
         self._last: np.ndarray | None = None
-        self._agreed = True
+        self._last_agrees = True
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Handle one sample: errors are counted by reason, and raised as errors.Rejected."""
+    def _counted_sample(self) -> Iterator[None]:
+        """Lock the tracker for one sample; count its result, and raise errors as errors.Rejected."""
         with self._lock:
             try:
                 yield
@@ -650,44 +652,47 @@ class LoopTracker:
 
     @property
     def last(self) -> np.ndarray | None:
-        """Pose (n,) of the last accepted sample: an initial guess for further requests about it."""
+        """Pose (n,) of the last accepted sample, an initial guess for requests near it; None before the first sample."""
         return self._last
 
     def forget(self) -> None:
-        """Begin anew, as with the first sample."""
+        """Discard the last pose: the next sample is treated as the first one."""
         with self._lock:
-            self._last, self._agreed = None, True
+            self._last, self._last_agrees = None, True
 
     def follow(self, q: Any, qd: Any, qdd: Any, qddd: Any, measured: Any = None) -> TrackedMotion:
-        """One sample: motion of the active joints, (N,) each, and positions (P,) of the passive ones, NaN where not measured.
+        """Return the motion of all joints at one sample.
 
-        Raises errors.Rejected, with a reason to count by; the last pose stays what it was.
+        q, qd, qdd, qddd : motion of the active joints, (N,) each
+        measured         : (P,) measured positions of the passive joints [rad, m]; NaN for unmeasured joints
+
+        Raises errors.Rejected with the reason for which the sample is counted; the last pose is then unchanged.
         """
-        with self._turn():
-            found = self._sample((q, qd, qdd, qddd), measured)
+        with self._counted_sample():
+            found = self._solve_motion((q, qd, qdd, qddd), measured)
             if found.restarted:
                 self.counts[RESTARTED] += 1
-            self._last, self._agreed = found.motion.q, found.agrees
+            self._last, self._last_agrees = found.motion.q, found.agrees
         return found
 
     def locate(self, q: Any, measured: Any = None) -> TrackedPose:
-        """Return the closed pose of one sample; arguments and errors as of `follow`."""
-        with self._turn():
-            found = self._located(_one_sample((q,), self._closure.active_joints)[0], measured)
+        """Return the closed pose of one sample. q, measured and errors: see `follow`."""
+        with self._counted_sample():
+            found = self._solve_pose(_one_sample((q,), self._closure.active_joints)[0], measured)
             if found.restarted:
                 self.counts[RESTARTED] += 1
-            self._last, self._agreed = found.pose, found.agrees
+            self._last, self._last_agrees = found.pose, found.agrees
         return found
 
     def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
-        """Return what a function finds that closes the loops itself, from a pose (n,) near the closed one.
+        """Return the result of a function that closes the loops itself; its pose becomes the last pose.
 
-        function(guess) returns its result and the closed pose. Poses that it refuses (PoseError) are counted and raised as by
-        `follow`, its other errors as they are.
+        function(guess) receives a pose (n,) near the closed pose and returns its result and the closed pose (n,). A PoseError
+        is counted and raised as errors.Rejected; other errors are propagated unchanged.
         """
         with self._lock:
             try:
-                result, pose = function(self._begin)
+                result, pose = function(self._initial_guess)
                 self._last = self._closure.regular(pose)
             except PoseError as error:
                 self.counts[error.reason] += 1
@@ -695,64 +700,68 @@ class LoopTracker:
             self.counts[FOLLOWED] += 1
         return result
 
-    def _sample(self, motion: tuple[Any, ...], measured: Any) -> TrackedMotion:
+    def _solve_motion(self, motion: tuple[Any, ...], measured: Any) -> TrackedMotion:
         qa, *rates = _one_sample(motion, self._closure.active_joints)
-        found = self._located(qa, measured)
+        found = self._solve_pose(qa, measured)
         return TrackedMotion(self._closure.motion(found.pose, *rates), *found[1:])
 
-    def _located(self, qa: np.ndarray, measured: Any) -> TrackedPose:
+    def _solve_pose(self, qa: np.ndarray, measured: Any) -> TrackedPose:
         if measured is None:
-            return TrackedPose(self._closure.close(qa, self._begin), self._nothing, True, False)
-        seen = self._seen(measured)
-        pose, restarted = self._compared(qa, seen)
-        disagreement = self._disagreement(pose, seen)
-        return TrackedPose(pose, disagreement, self._within(disagreement), restarted)
+            return TrackedPose(self._closure.close(qa, self._initial_guess), self._unmeasured, True, False)
+        measured = self._checked_measurement(measured)
+        pose, restarted = self._solve_and_compare(qa, measured)
+        disagreement = self._disagreement(pose, measured)
+        return TrackedPose(pose, disagreement, self._is_within_tolerance(disagreement), restarted)
 
     # ------------------------------------------------------------------ with sensors of passive joints
 
     @property
-    def _begin(self) -> np.ndarray:
+    def _initial_guess(self) -> np.ndarray:
         return self._closure.start if self._last is None else self._last
 
-    def _seen(self, measured: Any) -> np.ndarray:
+    def _checked_measurement(self, measured: Any) -> np.ndarray:
         array = validation.numbers("measured", measured)
-        if array.shape != self._nothing.shape or np.isinf(array).any():
-            raise InputError(f"measured is {shown(measured)}; ({len(self._nothing)},) numbers are needed, for "
-                             f"{some(self.passive_joints)}, NaN where none is known")
+        if array.shape != self._unmeasured.shape or np.isinf(array).any():
+            raise InputError(f"measured is {shown(measured)}; an array of shape ({len(self._unmeasured)},) is needed: the "
+                             f"positions of {some(self.passive_joints)}, NaN for joints without a measurement")
         return array
 
-    def _compared(self, qa: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Return the closed pose, and whether it was found from the measurements."""
-        if self._last is None and not np.isnan(seen).any() and (pose := self._next_to(qa, seen)) is not None:
+    def _solve_and_compare(self, qa: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Return the closed pose (n,), and whether it was solved from the measurements."""
+        is_first = self._last is None
+        if is_first and not np.isnan(measured).any() and (pose := self._nearest_to_measurement(qa, measured)) is not None:
             return pose, True
         try:
-            pose = self._closure.close(qa, self._begin)
+            pose = self._closure.close(qa, self._initial_guess)
         except PoseError:
-            if (pose := self._next_to(qa, seen)) is not None:
+            if (pose := self._nearest_to_measurement(qa, measured)) is not None:
                 return pose, True
             raise
-        if self._agreed and not self._within(self._disagreement(pose, seen)):
-            found = self._next_to(qa, seen)
-            return (pose, False) if found is None else (found, True)
+        if self._last_agrees and not self._is_within_tolerance(self._disagreement(pose, measured)):
+            nearest = self._nearest_to_measurement(qa, measured)
+            return (pose, False) if nearest is None else (nearest, True)
         return pose, False
 
-    def _next_to(self, qa: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
-        """Return the closed pose nearest to the measurements, if it agrees; other joints start from the last pose."""
-        if np.isnan(seen).all():
+    def _nearest_to_measurement(self, qa: np.ndarray, measured: np.ndarray) -> np.ndarray | None:
+        """Return the closed pose nearest to the measurements, or None if it exceeds the tolerance.
+
+        The initial guess of unmeasured joints is the last pose.
+        """
+        if np.isnan(measured).all():
             return None
-        guess, passive = self._begin.copy(), self._passive
-        guess[self._closure.active], guess[passive] = qa, np.where(np.isnan(seen), guess[passive], seen)
+        guess, passive = self._initial_guess.copy(), self._passive
+        guess[self._closure.active], guess[passive] = qa, np.where(np.isnan(measured), guess[passive], measured)
         try:
             pose = self._closure.close(qa, guess)
         except PoseError:
             return None
-        return pose if self._within(self._disagreement(pose, seen)) else None
+        return pose if self._is_within_tolerance(self._disagreement(pose, measured)) else None
 
-    def _disagreement(self, pose: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        difference = pose[self._passive] - seen
-        return np.where(self._turns, np.remainder(difference + np.pi, 2.0 * np.pi) - np.pi, difference)
+    def _disagreement(self, pose: np.ndarray, measured: np.ndarray) -> np.ndarray:
+        difference = pose[self._passive] - measured
+        return np.where(self._is_angle, np.remainder(difference + np.pi, 2.0 * np.pi) - np.pi, difference)
 
-    def _within(self, disagreement: np.ndarray) -> bool:
+    def _is_within_tolerance(self, disagreement: np.ndarray) -> bool:
         return not (np.abs(disagreement) > self._tolerances).any()
 
 
@@ -760,5 +769,5 @@ def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarra
     arrays = [validation.coordinates(name, value, names)
               for name, value in zip(("q", "qd", "qdd", "qddd"), motion, strict=False)]
     if validation.samples(arrays) is not None:
-        raise InputError(f"a tracker takes one sample at a time, arrays ({len(names)},)")
+        raise InputError(f"q, qd, qdd, qddd contain several samples; a tracker requires one sample: arrays ({len(names)},)")
     return arrays

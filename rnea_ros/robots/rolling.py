@@ -1,6 +1,7 @@
-"""Robots on wheels: ground forces, slip and tip-over margins, and the pose of the base by dead reckoning.
+"""Robots on wheels: ground forces, slip and tip-over margins, and dead reckoning of the base.
 
-Forces between wheels and ground are multipliers of the rolling constraints; `Robot.solve` returns them with their rates.
+The forces between wheels and ground are the Lagrange multipliers of the rolling constraints; `Robot.solve` returns them with
+their rates.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from .robot import Robot
 from .solution import Solution
 
 RK_STEPS = 4  # Runge-Kutta steps between two samples
-ON_A_LINE = 1e-9  # m
+COLLINEAR_TOL = 1e-9  # distance below which three points count as collinear [m]
 
 
 class WheelLoad(NamedTuple):
     """Force of the ground on one wheel.
 
-    point  : where the wheel touches the ground, in the world (3,) [m]
-    force  : BY the ground ON the wheel, along the axes of the world (3,) [N]
-    normal : its component along the normal of the ground, and the rate [N, N/s]; NaN unless `holds` has normal
-    tangential : size of its component in the ground, and the rate [N, N/s]
-    friction_use : tangential / (friction coefficient times normal), 1 at the limit of slip; NaN where unknown, infinite where
-                   nothing presses the wheel to the ground
+    point      : (3,) contact point, in the world frame [m]
+    force      : (3,) force exerted by the ground on the wheel, in the world frame [N]
+    normal     : (2,) component along the ground normal and its rate [N, N/s]; NaN unless `holds` contains normal
+    tangential : (2,) magnitude of the component in the ground plane and its rate [N, N/s]
+    friction_use : tangential / (friction coefficient times normal), 1 at the limit of slip; NaN if either is unknown, infinite
+                   if the normal force is not positive
     """
 
     point: Array
@@ -40,23 +41,27 @@ class WheelLoad(NamedTuple):
     friction_use: float
 
 
-def wheel_loads(robot: Robot, found: Solution, base: BaseState) -> dict[str, WheelLoad]:
-    """Return the load of each wheel in a solution of one sample, by its name. base: its pose.
+def wheel_loads(robot: Robot, solution: Solution, base: BaseState) -> dict[str, WheelLoad]:
+    """Return the load of each wheel, keyed by the name of the wheel.
 
-    Of over-constrained vehicles, as those on four wheels, forces are shared out by least squares; `open_multipliers` of the
-    solution names them, and `tip_over_margin` does not depend on them.
+    solution : solution of one sample
+    base     : pose of the base in that sample
+
+    In over-constrained vehicles, for instance on four wheels, the forces are the least-squares (minimum-norm) solution;
+    `open_multipliers` of the solution names them. `tip_over_margin` does not depend on that choice.
     """
     wheels = _wheels(robot)
-    q = np.array([found.positions[name][0] for name in robot.tree.joint_names])
+    q = np.array([solution.positions[name][0] for name in robot.tree.joint_names])
     poses = base_poses(robot.model, q, Pose(base.rotation, base.position))
     equations, loads = robot.structure().equations, {}
     for wheel in wheels:
         pose = poses[wheel.link]
         point, directions = equations.touch(wheel, pose.R)
-        parts = {way: np.atleast_1d(found.multipliers[f"{wheel.name}[{way}]"])[:2] for way in wheel.holds}
-        force = sum(pose.R @ directions[DIRECTIONS.index(way)] * value[0] for way, value in parts.items())
-        normal = parts.pop("normal", np.full(2, np.nan))
-        sides = np.array(list(parts.values())) if parts else np.zeros((1, len(normal)))
+        components = {direction: np.atleast_1d(solution.multipliers[f"{wheel.name}[{direction}]"])[:2]
+                      for direction in wheel.holds}
+        force = sum(pose.R @ directions[DIRECTIONS.index(direction)] * value[0] for direction, value in components.items())
+        normal = components.pop("normal", np.full(2, np.nan))
+        sides = np.array(list(components.values())) if components else np.zeros((1, len(normal)))
         size = float(np.linalg.norm(sides[:, 0]))
         slopes = [float(sides[:, 0] @ sides[:, k] / size) if size else 0.0 for k in range(1, sides.shape[1])]
         use = np.nan
@@ -68,9 +73,10 @@ def wheel_loads(robot: Robot, found: Solution, base: BaseState) -> dict[str, Whe
 
 
 def tip_over_margin(loads: dict[str, WheelLoad]) -> float:
-    """Return the distance of the zero moment point from the nearest edge of the wheels' support polygon [m].
+    """Return the distance of the zero moment point from the nearest edge of the support polygon of the wheels [m].
 
-    Negative outside: the vehicle tips over. Zero for wheels on one line. NaN where no wheel holds the normal direction.
+    The distance is negative outside the polygon: the vehicle tips over. It is zero if all wheels are on one line, and NaN if
+    no wheel has `normal` in `holds`, or the wheels do not press on the ground.
     """
     known = [load for load in loads.values() if not np.isnan(load.normal[0])]
     total = sum(load.normal[0] for load in known)
@@ -78,12 +84,12 @@ def tip_over_margin(loads: dict[str, WheelLoad]) -> float:
         return float("nan")
     points = np.array([load.point[:2] for load in known])
     weights = np.array([load.normal[0] for load in known])
-    return _inside(weights @ points / total, points)
+    return _distance_inside(weights @ points / total, points)
 
 
-def _inside(point: Array, corners: Array) -> float:
-    """Return the distance of a point from the edge of the convex hull of others; negative outside."""
-    hull = _hull(corners)
+def _distance_inside(point: Array, corners: Array) -> float:
+    """Return the distance of a point (2,) from the convex hull of corners (k, 2): positive inside, negative outside."""
+    hull = _convex_hull(corners)
     if len(hull) < 3:
         return 0.0
     edges = np.roll(hull, -1, axis=0) - hull
@@ -91,14 +97,14 @@ def _inside(point: Array, corners: Array) -> float:
     return float((normals * (point - hull)).sum(axis=1).min())
 
 
-def _hull(points: Array) -> Array:
-    """Return the corners of the convex hull, counter-clockwise (Andrew's monotone chain)."""
+def _convex_hull(points: Array) -> Array:
+    """Return the corners (h, 2) of the convex hull of points (k, 2), counter-clockwise (Andrew's monotone chain)."""
     def half(ordered: list[list[float]]) -> list[list[float]]:
         chain: list[list[float]] = []
         for point in ordered:
             while len(chain) > 1:
                 (ax, ay), (bx, by) = chain[-2:]
-                if (bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax) > ON_A_LINE**2:
+                if (bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax) > COLLINEAR_TOL**2:
                     break
                 chain.pop()
             chain.append(point)
@@ -116,27 +122,29 @@ def _wheels(robot: Robot) -> tuple[Wheel, ...]:
 
 
 class WheelOdometry:
-    """Pose of the base by dead reckoning: its velocity follows from the motion of the wheels, and is integrated.
+    """Dead reckoning of the base: integrates the base velocity that the motion of the wheels determines.
 
-    state : pose and velocity at the last sample; solution: everything that follows from that sample
+    state    : pose and velocity of the base at the last sample
+    time     : time of the last sample [s]; None before the first one
+    solution : solution of the robot at the last sample passed to `advance`; None before
     """
 
     def __init__(self, robot: Robot, start: BaseState | None = None):
-        """Create the odometry. Raises InputError where wheels alone do not decide the motion.
+        """Create the odometry. Raises InputError if the wheels do not determine the motion of the base.
 
-        start: pose at the first sample, default the origin
+        start: pose of the base at the first sample; default: the origin of the world frame, not rotated
         """
         _wheels(robot)
         if free := [name for name in BASE if name not in robot.roles.posed]:
-            raise InputError(f"the wheels of robot '{robot.name}' do not decide the motion of its base: {some(free)} is free; "
-                             "its pose and velocity are inputs")
+            raise InputError(f"the wheels of robot '{robot.name}' do not determine {some(free)} of its base; dead reckoning "
+                             "is not possible: pass the pose and velocity of the base as inputs")
         self.robot, self.state = robot, BaseState() if start is None else start
         self.time: float | None = None
         self.solution: Solution | None = None
         self._rates = np.zeros((2, 6))
 
     def predict(self, time: float) -> BaseState:
-        """Return the state at a time after the last sample, by its velocity and acceleration [s]."""
+        """Return the state extrapolated to a time [s] after the last sample at constant acceleration."""
         if self.time is None:
             return self.state
         h = time - self.time
@@ -144,7 +152,10 @@ class WheelOdometry:
         return self._integrated(h, after, self._rates[1])
 
     def update(self, time: float, rates: ArrayLike) -> BaseState:
-        """Integrate to a sample. rates: numbers of the base's velocity there and their first rates (2, 6)."""
+        """Integrate to a sample at a time [s] and return the state.
+
+        rates: (2, 6) `BaseState.velocity` at the sample and its time derivative [m/s, rad/s; m/s^2, rad/s^2]
+        """
         now = np.asarray(rates, dtype=float)[:2]
         if self.time is not None and time > self.time:
             self.state = self._integrated(time - self.time, now[0], now[1])
@@ -154,12 +165,16 @@ class WheelOdometry:
         return self.state
 
     def advance(self, time: float, *motion: ArrayLike) -> BaseState:
-        """Return the state of the base at the next sample. motion: q, qd, qdd, qddd (n,) of the joints."""
+        """Return the state of the base at the next sample.
+
+        time   : time of the sample [s]
+        motion : q, qd, qdd, qddd of the joints, (n,) each
+        """
         self.solution = self.robot.solve(*motion, base=self.predict(time))
         return self.update(time, self.solution.base)
 
     def _integrated(self, h: float, after: Array, after_rate: Array) -> BaseState:
-        """Return the state h after the last sample; between both, the velocity is a cubic polynomial of time."""
+        """Return the state a time h [s] after the last sample; the velocity in between is a cubic Hermite polynomial."""
         (before, rate), p, q = self._rates, self.state.position, self.state.quaternion
 
         def velocity(s: float) -> Array:
