@@ -1,20 +1,20 @@
 """Physical consistency of base parameters: the nearest robot made of bodies, and whether noise explains its distance.
 
-Ten numbers are those of a body if and only if its pseudo-inertia (Wensing, Kim and Slotine 2018)
+Ten inertial parameters describe a physical body if and only if its pseudo-inertia (Wensing, Kim and Slotine 2018)
 
     S = [ E    ms ]    E = tr(J)/2 1 - J, the second moments of mass
         [ ms^T  m ]
 
-is positive definite: positive mass, mass centre inside, triangle inequality, all in one. Rotor inertia and friction are not
-negative. The physical robot whose base parameters are nearest to the measured ones solves a convex problem:
+is positive definite; this implies positive mass and the triangle inequality of the moments of inertia. Rotor inertia and
+friction are not negative. The physical robot whose base parameters are nearest to the measured ones solves a convex problem:
 
     minimise  1/2 |u|^2 + mu sum_j D(S_j, S0_j),    grouping @ params = beta + L u,    L L^T the covariance of beta,
 
 D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the boundary (Lee, Wensing and
 Park 2020). As mu decreases it is the barrier of an interior-point method; it keeps the parameters that beta does not
-determine near the model's. The unknowns of the Newton steps are u and the parameters that are not kept; in these, the
-measurement is a unit matrix, however precise it is. |u|^2 / 2 exceeds its minimum by at most mu times the number of
-inequalities.
+determine near the model's. The unknowns of the Newton steps are u and the parameters that regrouping eliminates; in these
+unknowns the information matrix of the measurement is the unit matrix for every precision. |u|^2 / 2 exceeds its minimum by at
+most mu times the number of inequalities.
 
 Planning, time laws and this module have an interior-point method each. Their iterations are alike, but the matrices decide the
 time: dense with at most 100 unknowns here, banded with a border in planning (planning/condensed.py), a recursion over the
@@ -23,8 +23,8 @@ seconds, takes 9.0 ms, one of band 4 0.13 ms (scipy): one core for all would cos
 
 A conic programme (cvxpy 1.9.3 with Clarabel 0.11.1) finds the end of this path in 0.05 s of processor time for arms of six and
 seven joints with 78 and 91 parameters, this module in 0.2 to 0.3 s, and in up to 4 s where a body must become ten thousand
-times heavier than the model's; the distances agree to 1e-5, in that case to 1e-3. It does not find the robots on the way,
-which fit() needs to choose the nearest to the URDF's that explains the recordings; it was therefore not used.
+times heavier than the model's; the distances agree to 1e-5, in that case to 1e-3. It does not return the intermediate robots
+of the path, among which fit() selects the one nearest to the URDF that explains the recordings; it is therefore not used.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class ConsistencyOptions:
     """Tuning of the interior-point method."""
 
     min_relative_std: float = 1e-7  # smallest standard deviation of beta, relative to the size of its terms
-    duality_gap: float = 1e-3  # |u|^2 / 2 above its minimum: absolute
-    relative_gap: float = 1e-6  # and relative, the larger
-    barrier_factor: float = 0.2  # factor of mu from round to round
-    max_newton_steps: int = 500  # per round
+    duality_gap: float = 1e-3  # absolute tolerance of |u|^2 / 2 above its minimum
+    relative_gap: float = 1e-6  # relative tolerance; the larger of both applies
+    barrier_factor: float = 0.2  # factor by which mu decreases after each centering
+    max_newton_steps: int = 500  # per centering
     min_step_share: float = 1e-10  # smallest share of a Newton step
     boundary_ratio: float = 1e-2  # eigenvalue over that of the model's body below which a body is at the boundary
     # smallest relative eigenvalue of a reference body: the model itself may be at the boundary
@@ -64,11 +64,11 @@ OPTIONS = ConsistencyOptions()
 class Consistency:
     """Nearest physically consistent robot.
 
-    possible   : whether noise explains its distance from the measurement: a larger one occurs in less than 1 % of cases
+    possible   : True if noise explains its distance from the measurement: distance <= limit
     distance   : distance in standard deviations
-    limit      : largest distance that noise explains
-    parameters : (p,) all parameters of that robot, in the order of the base's
-    active_constraints : names of its links or joints at the boundary of what is physical
+    limit      : distance that noise exceeds in 1 % of cases
+    parameters : (p,) all parameters of that robot, in the order of `BaseParameters.parameters`
+    active_constraints : names of links and friction or rotor parameters at the boundary of physical consistency
     model      : the robot as a model
     """
 
@@ -88,9 +88,12 @@ def pseudo_inertia(ten_numbers) -> np.ndarray:
 
 
 def nearest_physical(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
-    """Return the physical robot nearest to base parameters beta (b,) of covariance (b, b), and whether that is near enough.
+    """Return the physically consistent robot nearest to estimated base parameters.
 
-    model: reference where the measurement leaves parameters open.
+    model      : reference for the parameters that the measurement does not determine
+    base       : base parameters of the model
+    beta       : (b,) estimate of the base parameters
+    covariance : (b, b) covariance of beta
     """
     *_, found = physical_path(values(model, base.parameters), base, beta, covariance)
     limit = distance_limit(len(beta))
@@ -112,9 +115,9 @@ def distance_limit(count: int) -> float:
 
 
 def _square_root(covariance: np.ndarray) -> np.ndarray:
-    """Return L with L L' = covariance (b, b), with the eigenvalues of the correlations not below their rounding.
+    """Return L (b, b) with L L' = covariance (b, b); eigenvalues of the correlation matrix are at least their rounding error.
 
-    With exact data the covariance is singular but for rounding, and a Cholesky factor may not exist.
+    With noise-free data the covariance is numerically singular, and a Cholesky factor may not exist.
     """
     scale = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
@@ -124,10 +127,13 @@ def _square_root(covariance: np.ndarray) -> np.ndarray:
 
 def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
                   covariance: np.ndarray) -> Iterator[NearestValues]:
-    """Yield physical robots from near the model to the one nearest to the measurement, the last.
+    """Yield physically consistent robots on the path from the model (first) to the robot nearest to the measurement (last).
 
-    The list of parameters consists of whole bodies, offsets, which may have any value, and others, which are not negative.
-    prior: (p,) reference values, with decreasing weight.
+    The parameters are the ten inertial parameters of each body, offsets (of any sign), and others (not negative).
+
+    prior      : (p,) reference values of all parameters; their weight decreases along the path
+    beta       : (b,) estimate of the base parameters
+    covariance : (b, b) covariance of beta
     """
     b = len(beta)
     size = parameter_scales(base.parameters, prior)
@@ -136,7 +142,8 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
     L = _square_root(covariance + np.diag(rounding**2))
     kept = list(base.kept)
     others = [k for k in range(len(prior)) if k not in base.kept]
-    A = np.zeros((len(prior), len(prior)))  # parameters = start + A @ (u, change of the others in their size)
+    # parameters = start + A @ (u, changes of the eliminated parameters divided by their scales)
+    A = np.zeros((len(prior), len(prior)))
     A[np.ix_(kept, range(b))] = L
     A[kept, b:] = -base.grouping[:, others] * size[others]
     A[others, range(b, len(prior))] = size[others]
@@ -149,7 +156,7 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
 
 
 def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield each z that minimizes |z[:b]|^2 / 2 + mu barrier(start + A z), with decreasing mu until the gap is closed."""
+    """Yield the minimizers z (p,) of |z[:b]|^2 / 2 + mu barrier(start + A z) for decreasing mu, until the gap is closed."""
     mu = max(float(z[:b] @ z[:b]), OPTIONS.duality_gap) / barrier.inequalities
     measured = np.eye(len(z))[:b]
 
@@ -177,9 +184,9 @@ def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.nda
 
 
 def _solve_normal(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (rows' rows)^-1 right without forming rows' rows, whose condition is the square of that of the rows.
+    """Return (rows' rows)^-1 right by a QR factorization of the rows, whose condition number is the square root.
 
-    Near the boundary the curvature grows without limit: the condition of the Hessian reaches 1e22.
+    Near the boundary the curvature is unbounded: the condition number of the Hessian reaches 1e22.
     """
     scale = 1.0 / np.linalg.norm(rows, axis=0)
     R: np.ndarray = np.linalg.qr(rows * scale, mode="r")  # type: ignore[assignment]  # an array in this mode
@@ -188,7 +195,11 @@ def _solve_normal(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
-    """Return a positive scale for every parameter: its value, or one from the mass and extent of its link or robot."""
+    """Return a positive scale (p,) of every parameter, in its unit.
+
+    The scale is the magnitude of the prior value, at least a tenth of a value derived from the mass of the link and the extent
+    of the robot.
+    """
     kinds = np.array([parameter.kind for parameter in listed])
     masses = np.maximum(prior[kinds == "m"], 0.0)
     spread = prior[np.isin(kinds, ("Jxx", "Jyy", "Jzz"))].sum() / 2.0
@@ -196,14 +207,17 @@ def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarr
     extent = np.sqrt(spread / masses.sum()) if masses.any() and spread > 0.0 else 0.1
     found, mass = [], mean
     for parameter, value in zip(listed, prior, strict=True):
-        mass = max(value, 0.1 * mean) if parameter.kind == "m" else mass  # the first of its link
+        mass = max(value, 0.1 * mean) if parameter.kind == "m" else mass  # the mass precedes the others of its link
         natural = {"kg": mass, "kg m": mass * extent, "kg m^2": mass * extent**2}.get(parameter.unit, 1.0)
         found.append(max(abs(value), 0.1 * natural))
     return np.array(found)
 
 
-def _inside(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the ten numbers of a reference body: the model's, with small or negative eigenvalues increased."""
+def _interior_reference(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return the ten inertial parameters of a reference body strictly inside the physical region.
+
+    They are those of the prior; small or negative eigenvalues of its scaled pseudo-inertia are increased.
+    """
     scale = np.sqrt([*[size[[4, 7, 9]].sum() / 6.0] * 3, size[0]])
     sizes, axes = np.linalg.eigh(pseudo_inertia(prior) / np.multiply.outer(scale, scale))
     S = (axes * np.maximum(sizes, OPTIONS.min_reference_ratio)) @ axes.T * np.multiply.outer(scale, scale)
@@ -214,27 +228,31 @@ def _inside(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 @cache
 def _directions() -> np.ndarray:
-    """Return dS for each of INERTIAL, (10, 4, 4)."""
+    """Return the derivative of S with respect to each parameter of INERTIAL, (10, 4, 4)."""
     return coefficients(pseudo_inertia(unknowns(10)).ravel(), 10).T.reshape(10, 4, 4)
 
 
 class _Barrier:
-    """Barrier: sum of D(S_j, S0_j), and of x / x0 - log(x / x0) - 1 for each Ia, friction, ...; infinite outside.
+    """Barrier: sum of D(S_j, S0_j) over bodies and of x / x0 - log(x / x0) - 1 over rotor inertia and friction.
 
-    An offset can have any value and is drawn to the model's quadratically.
-    inside : (p,) the model's parameters, moved off the boundary where a link has no mass or is not physical
+    The barrier is infinite outside the physical region. Offsets, which may have any value, have a quadratic penalty instead.
+
+    inside       : (p,) parameters of the model, moved inside the physical region if a link is massless or not physical
+    size         : (p,) scale of each parameter
+    inequalities : number of scalar inequalities
     """
 
     def __init__(self, listed: Sequence[Parameter], prior: np.ndarray, size: np.ndarray):
         self.listed = listed
-        self.bodies = [k for k, parameter in enumerate(listed) if parameter.kind == INERTIAL[0]]  # and the nine after it
+        # index of the first of the ten parameters of each body
+        self.bodies = [k for k, parameter in enumerate(listed) if parameter.kind == INERTIAL[0]]
         self.positive = [k for k, parameter in enumerate(listed) if parameter.kind not in (*INERTIAL, "offset")]
         self.free = [k for k, parameter in enumerate(listed) if parameter.kind == "offset"]
         self.inequalities = 4 * len(self.bodies) + len(self.positive)
         self.inside, self.size = prior.copy(), size
         self.inside[self.positive] = np.maximum(prior[self.positive], 0.1 * size[self.positive])
         for k in self.bodies:
-            self.inside[k:k + 10] = _inside(prior[k:k + 10], size[k:k + 10])
+            self.inside[k:k + 10] = _interior_reference(prior[k:k + 10], size[k:k + 10])
         self.reference = [np.linalg.inv(pseudo_inertia(self.inside[k:k + 10])) for k in self.bodies]
 
     def value(self, x: np.ndarray) -> float:
@@ -266,7 +284,7 @@ class _Barrier:
         return slope, np.vstack(root)
 
     def active_constraints(self, x: np.ndarray) -> tuple[str, ...]:
-        """Return the owners of active constraints."""
+        """Return the links and parameters whose constraints are active at parameters x (p,)."""
         bodies = [self.listed[k].owner for k, reference in zip(self.bodies, self.reference, strict=True)
                   if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < OPTIONS.boundary_ratio]
         return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < OPTIONS.boundary_ratio * self.inside[k]))

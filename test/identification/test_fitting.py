@@ -482,7 +482,7 @@ def test_identify_command_writes_the_identified_robot(tmp_path, capsys):
     assert numbers["explained"] and numbers["joints"]["j1"]["error_validation"] < 1.2 * NOISE[0]
     assert numbers["links"].keys() == {"l1", "l2", "l3"} and len(numbers["base_parameters"]) == len(fitted().base)
     page = (out / result_files.REPORT).read_text()
-    for words in ("![Measured torques", "## Bodies", "## What the recordings do not determine",
+    for words in ("![Measured torques", "## Bodies", "## Undetermined parameters",
                   "No torque depends on"):
         assert words in page
     assert all((out / name).stat().st_size > 20_000 for name in (result_files.TORQUES, result_files.FRICTION))
