@@ -1,10 +1,9 @@
-"""Validation of robot descriptions: all problems in one report, structure first, then the numbers.
+"""Validation of robot descriptions: all errors and warnings of a URDF in one report.
 
-Works on the pruned XML, so that one report covers malformed numbers and a broken tree alike.
-
-`body_warnings` checks the plausibility of masses, lengths and limits: numbers that no robot has, with their likely cause and
-the remedy, on bodies with fixed links merged. Every threshold is far from real robots (checked on the makers' files of more
-than eighty robots) and near to none of the usual mistakes, which are wrong by a factor of 57 (degrees) or 1000 (mm, g).
+`problems` checks the structure and the numbers of the pruned XML. `body_warnings` checks the plausibility of masses, lengths
+and limits of bodies with fixed links merged, and suggests the likely cause and the remedy. The thresholds are far from the
+values of real robots (manufacturers' files of more than eighty robots) and far from the usual mistakes, which are factors of
+57 (degrees) or 1000 (mm, g).
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from .urdf_reader import SINCE, known_attributes
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MAX_DEPTH = 256
+MAX_DEPTH = 256  # most joints in series
 MOVING = ("revolute", "continuous", "prismatic")
 SUPPORTED = (*MOVING, "fixed", "planar", "floating")
 PLANAR_AXES = ("x", "y", "theta")
-SYMMETRIC_LIMITS = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # in both directions: not negative
-STRICT_VERSION = "1.2"  # URDF version from which on urdfdom rejects contradictory limits
-ROUNDED_INERTIA = 1e-15  # kg m^2; what rounding leaves of zeros in generated files
-MIN_SIMILARITY = 0.8  # similarity to a known attribute from which an unknown one is taken for a misspelling
-UNIT_LENGTH_TOL = 1e-3  # deviation of a quaternion from unit length above which it is wrong, not rounded
+SYMMETRIC_LIMITS = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # bounds of absolute values: not negative
+STRICT_VERSION = "1.2"  # first URDF version in which urdfdom rejects contradictory limits
+ROUNDED_INERTIA = 1e-15  # moment of inertia that counts as a rounded zero [kg m^2]
+MIN_SIMILARITY = 0.8  # similarity to a known attribute above which an unknown attribute counts as a misspelling
+UNIT_LENGTH_TOL = 1e-3  # deviation of the length of a quaternion from 1 that counts as rounding
 
 
 def problems(robot: _Element) -> list[str]:
-    """Return every reason why this description cannot become a model, one sentence each."""
+    """Return all errors of a description, one sentence each; empty if it can be converted to a model."""
     links = [link.get("name", "") for link in robot.iter("link")]
     joints = list(robot.iter("joint"))
     if not links:
@@ -163,8 +162,8 @@ def _tree_problems(links: list[str], edges: list[tuple[str | None, str | None]])
 
 def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str | None]]) -> list[str]:
     parents, children = Counter(parent for parent, _ in edges), {child for _, child in edges}
-    return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root and its single child, which "
-            "then is the base, or above the platform of a parallel robot, which a robot file names"
+    return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root link and its single child (a "
+            "floating base), or between the root link and a platform that the robot file declares"
             for joint, (parent, _) in zip(joints, edges, strict=True)
             if joint.get("type") == "floating" and (parent in children or parents[parent] > 1)]
 
@@ -172,28 +171,34 @@ def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str
 def _mimic_problems(joints: list[_Element]) -> list[str]:
     follows = mimic_leaders(joints)
     found: list[str] = []
-    settled: set[str] = set()
+    checked: set[str] = set()
     for name in follows:
         path: dict[str, None] = {}
-        while name in follows and name not in settled and name not in path:
+        while name in follows and name not in checked and name not in path:
             path[name] = None
             name = follows[name]
         if name in path:
-            circle = list(path)[list(path).index(name):]
-            found.append(f"joint '{name}': mimics itself through {some(circle, 8, quoted=True)}")
-        settled |= path.keys()
+            cycle = list(path)[list(path).index(name):]
+            found.append(f"joint '{name}': mimics itself through {some(cycle, 8, quoted=True)}")
+        checked |= path.keys()
     return found
 
 
 def mimic_leaders(joints: list[_Element]) -> dict[str, str]:
-    """Return the leader of every follower by a <mimic> that has an effect: both joints exist and move."""
+    """Return the leader of every mimic joint, keyed by its name; both joints exist and are movable.
+
+    A <mimic> of other joints has no effect.
+    """
     moving = {joint.get("name", "") for joint in joints if joint.get("type") in MOVING}
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
     return {name: leader for name, leader in pairs.items() if name in moving and leader in moving}
 
 
 def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> list[ModelWarning]:
-    """Return warnings about implausible values, and about elements without effect, of a valid description."""
+    """Return warnings about implausible values and about elements without effect in a valid description.
+
+    left_out: ignored attributes, (tag, attribute) -> the elements that have them
+    """
     found = _unused_attributes(robot.get("version"), left_out)
     for origin in robot.iter("origin"):
         length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
@@ -207,38 +212,43 @@ def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> 
 
 
 def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], list[str]]) -> list[ModelWarning]:
-    """Attributes without effect: those of later versions of URDF, likely misspellings, and what URDF does not know."""
+    """Return warnings about ignored attributes: of later versions of URDF, likely misspelt, or unknown."""
     found: list[ModelWarning] = []
     unknown: dict[str, dict[str, list[str]]] = {}
     for (tag, name), elements in left_out.items():
         if name in SINCE:
             since = ".".join(map(str, SINCE[name]))
             found.append(ModelWarning("later_attribute",
-                                      f"<{tag} {name}> is ignored in URDF {version} ({some(elements, 8)}): it came with "
-                                      f"{since}; write <robot version=\"{since}\">"))
+                                      f"<{tag} {name}> is ignored in URDF {version} ({some(elements, 8)}): it requires "
+                                      f"version {since}; write <robot version=\"{since}\">"))
         elif hint := near(name, known_attributes(tag), MIN_SIMILARITY):
-            found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not known in URDF and has no effect "
-                                      f"({some(elements, 8)}){hint}"))
+            found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not an attribute of URDF and has no "
+                                      f"effect ({some(elements, 8)}){hint}"))
         else:
             unknown.setdefault(tag, {})[name] = elements
     for tag, names in unknown.items():
         elements = list(dict.fromkeys(element for some_elements in names.values() for element in some_elements))
-        found.append(ModelWarning("unknown_attribute", f"<{tag} {some([name[:60] for name in names])}> is not known in URDF "
-                                  f"and has no effect ({some(elements, 8)})"))
+        found.append(ModelWarning("unknown_attribute", f"<{tag} {some([name[:60] for name in names])}> is not an attribute of "
+                                  f"URDF and has no effect ({some(elements, 8)})"))
     return found
 
 
 def _mimic_warnings(joints: list[_Element]) -> list[ModelWarning]:
-    """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
+    """Return warnings about <mimic> elements without effect, for instance of a gripper whose joints were fixed."""
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
     followers = mimic_leaders(joints)
-    return [ModelWarning("ignored_mimic", f"joint '{name}' mimics '{leader}', but one of them does not move: <mimic> is "
-                         "ignored")
+    return [ModelWarning("ignored_mimic", f"joint '{name}' mimics '{leader}', but one of them is missing or fixed: <mimic> "
+                         "is ignored")
             for name, leader in pairs.items() if name not in followers]
 
 
 def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[ModelWarning]:
-    """Return warnings about an inertia that no rigid body has. inertia (3, 3): about the centre of mass [kg m^2]."""
+    """Return warnings about an inertia that no rigid body has.
+
+    where   : subject of the warnings
+    mass    : mass [kg]
+    inertia : (3, 3) about the centre of mass [kg m^2]
+    """
     a, b, c = np.linalg.eigvalsh(inertia)
     moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
     slack = 1e-9 * abs(c) + ROUNDED_INERTIA
@@ -253,93 +263,97 @@ def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[Model
     return found
 
 
-LONGEST_REACH = 50.0  # m; the longest arms on trucks and in space have 20 to 60 m
-LARGEST_ANGLE = 4.0 * math.pi  # rad; limits of wrists with two turns either way are real
-LONGEST_TRAVEL = 50.0  # m; of a prismatic joint
-BALL = 4.0 / 3.0 * math.pi  # volume of the unit ball
-UNLIMITED = 1e5  # rad, m; larger limits stand for none
-LARGEST_MEAN_DENSITY = 500.0  # kg/m^3; mass of the robot in a ball of its reach. Real robots have less than 10
-DENSEST = 22_600.0  # kg/m^3; osmium. No body of a given mass has less inertia than a ball of this density
-LARGEST_GYRATION = 5.0  # radius of gyration of a body, in reaches of the robot
-FEWEST_PLACEHOLDERS = 3  # links of equal mass and equal moments of inertia that are not measured values
-EQUAL = 1e-6  # relative difference of masses or moments that count as equal
-LIGHT = 0.01  # share of the total mass below which the inertia of a body is not checked
+MAX_REACH = 50.0  # the longest arms on trucks and in space reach 20 to 60 m [m]
+MAX_ANGLE = 4.0 * math.pi  # wrists with +-2 turns exist [rad]
+MAX_TRAVEL = 50.0  # longest travel of a prismatic joint [m]
+UNIT_BALL_VOLUME = 4.0 / 3.0 * math.pi
+UNLIMITED = 1e5  # position limit above which a joint counts as unlimited [rad, m]
+MAX_MEAN_DENSITY = 500.0  # mass of the robot per volume of a ball of its reach; below 10 for real robots [kg/m^3]
+# density of osmium: no body of a given mass has less inertia than a ball of this density [kg/m^3]
+MAX_DENSITY = 22_600.0
+MAX_GYRATION_RATIO = 5.0  # radius of gyration of a body over the reach of the robot
+MIN_PLACEHOLDERS = 3  # number of links with equal mass and moments of inertia that suggests placeholders
+EQUALITY_TOL = 1e-6  # relative difference of moments of inertia that count as equal
+LIGHT_SHARE = 0.01  # share of the total mass below which the inertia of a body is not checked
+# names of warnings after which torques are most likely wrong
 IMPLAUSIBLE = ("massless", "missing_mass", "total_mass", "reach", "position_limit", "inertia_too_large", "inertia_too_small",
                "placeholder")
-# Kinds of warnings about what has no effect on the computed numbers
+# names of warnings without an effect on computed values
 NOTES = ("unknown_attribute", "ignored_mimic", "unknown_limit", "held_base", "renamed_joints")
 OTHERS = ("triangle_inequality", "negative_inertia", "inertia_without_mass", "misspelt_attribute", "later_attribute",
           "ignored_limit",
           "quaternion_length", "ignored_mass", "negative_friction", "no_inertia", "motor_constants")
-ACCEPTABLE = tuple(sorted({*IMPLAUSIBLE, *OTHERS, *NOTES} - {"massless"}))  # of a massless robot all torques are zero
+ACCEPTABLE = tuple(sorted({*IMPLAUSIBLE, *OTHERS, *NOTES} - {"massless"}))  # all torques of a massless robot are zero
 
 
 def implausible(found: Iterable[str]) -> list[str]:
-    """Return those of a model's warnings after which torques are most likely wrong."""
+    """Return the warnings after which torques are most likely wrong."""
     return [warning for warning in found if getattr(warning, "name", "") in IMPLAUSIBLE]
 
 
 def body_warnings(bodies: Sequence[TreeBody], joints: Sequence[Joint], shaped: Collection[str],
                   free_base: bool = False) -> list[ModelWarning]:
-    """Return warnings about bodies (the root first) and joints.
+    """Return warnings about implausible bodies and position limits.
 
+    bodies    : bodies of the tree, the root first
+    joints    : joints with their limits
     shaped    : names of bodies with a <visual> or <collision>
-    free_base : whether the root moves too
+    free_base : True if the root can move
     """
     moving = [*bodies] if free_base else [*bodies[1:]]
     found = [*_angle_limits(joints), *_travel_limits(bodies, joints)]
     reach, extent = _reach(bodies)
-    if reach > LONGEST_REACH:
-        text = f"the robot reaches {reach:.4g} m from its root link, more than {LONGEST_REACH:g} m: are its lengths in mm?"
-        found.append(ModelWarning("reach", f"{text} URDF has m"))
+    if reach > MAX_REACH:
+        text = f"the robot reaches {reach:.4g} m from its root link, more than {MAX_REACH:g} m: are its lengths in mm?"
+        found.append(ModelWarning("reach", f"{text} URDF requires m"))
     mass = sum(body.m for body in moving)
     if mass > 0.0:
         heavy = _total_mass(moving, mass, reach)
         inertias = [*_large_inertias(moving, mass, extent), *([] if heavy else _small_inertias(moving, mass))]
         return [*found, *_missing_masses(bodies, shaped), *heavy, *inertias, *_placeholders(moving)]
     if len(bodies) > 1:
-        found.insert(0, ModelWarning("massless", "no link that moves has a mass: gravity and inertia are zero in all "
-                                     "torques. Such URDFs are made for drawing and planning; add <inertial> to "
-                                     "the links, from CAD or the data sheet"))
+        found.insert(0, ModelWarning("massless", "no moving link has a mass: all torques lack gravity and inertia. Such URDFs "
+                                     "are made for display and planning; add <inertial> to the links, from CAD or "
+                                     "the data sheet"))
     return found
 
 
 def _angle_limits(joints: Sequence[Joint]) -> list[ModelWarning]:
-    found = [joint for joint in joints if joint.type == "revolute" and _largest(joint) > LARGEST_ANGLE]
+    found = [joint for joint in joints if joint.type == "revolute" and _largest(joint) > MAX_ANGLE]
     if not found:
         return []
     worst = max(found, key=_largest)
     text = (f"position limits of {_named('joint', found)} reach {_largest(worst):.4g} rad ('{worst.name}'), more than two "
-            "turns: are they in degrees? URDF has rad; a joint without limits has type=\"continuous\"")
+            "turns: are they in degrees? URDF requires rad; a joint without limits needs type=\"continuous\"")
     return [ModelWarning("position_limit", text)]
 
 
 def _largest(joint: Joint) -> float:
-    """Return the largest angle of a joint; 0 where its limits are unknown or stand for none."""
+    """Return the largest absolute position limit of a joint [rad]; 0 if it is unknown or unlimited."""
     angle = float(np.nan_to_num(max(abs(joint.lower), abs(joint.upper))))
     return angle if angle < UNLIMITED else 0.0
 
 
 def _travel_limits(bodies: Sequence[TreeBody], joints: Sequence[Joint]) -> list[ModelWarning]:
-    """Check prismatic joints that a body with mass carries; others may be the coordinates of a mobile base."""
+    """Check the travel of prismatic joints after a body with mass; others may be the coordinates of a mobile base."""
     carrying = [bodies[0].m > 0.0]
     for body in bodies[1:]:
         carrying.append(carrying[body.parent] or body.m > 0.0)
     carried = {body.joint for body in bodies[1:] if carrying[body.parent]}
     found = [joint for joint in joints if joint.type == "prismatic" and joint.name in carried
-             and LONGEST_TRAVEL < joint.upper - joint.lower < UNLIMITED]
+             and MAX_TRAVEL < joint.upper - joint.lower < UNLIMITED]
     if not found:
         return []
     worst = max(found, key=lambda joint: joint.upper - joint.lower)
     text = (f"position limits of {_named('joint', found)} allow a travel of {worst.upper - worst.lower:.4g} m "
-            f"('{worst.name}'), more than {LONGEST_TRAVEL:g} m: are they in mm? URDF has m")
+            f"('{worst.name}'), more than {MAX_TRAVEL:g} m: are they in mm? URDF requires m")
     return [ModelWarning("position_limit", text)]
 
 
 def _reach(bodies: Sequence[TreeBody]) -> tuple[float, float]:
-    """Return the largest distance along the joints from the root's origin to a joint or centre of mass [m].
+    """Return (reach, extent): the largest distance along the joints from the origin of the root to a centre of mass [m].
 
-    The second number includes the centre of mass of the root.
+    The extent includes the centre of mass of the root.
     """
     along = [0.0]
     for body in bodies[1:]:
@@ -350,53 +364,53 @@ def _reach(bodies: Sequence[TreeBody]) -> tuple[float, float]:
 
 
 def _missing_masses(bodies: Sequence[TreeBody], shaped: Collection[str]) -> list[ModelWarning]:
-    """Check bodies that move and have a shape. Massless links without a shape only connect joints."""
+    """Check the mass of moving bodies with a shape. Massless links without a shape only connect joints."""
     found = [body for body in bodies[1:] if body.m == 0.0 and body.name in shaped]
-    text = f"no mass in {_named('link', found)}, which moves and has a shape: torques lack its weight and inertia"
+    text = f"{_named('link', found)}: no mass, although moving and with a shape; torques lack its weight and inertia"
     return [ModelWarning("missing_mass", f"{text}. Add <inertial>")] if found else []
 
 
 def _total_mass(moving: Sequence[TreeBody], mass: float, reach: float) -> list[ModelWarning]:
     size = reach + 2.0 * max(_gyration(body) for body in moving)
-    text = (f"the links that move have a mass of {mass:.5g} kg within {size:.3g} m of the root link: are masses in grams? "
-            "URDF has kg")
-    return [ModelWarning("total_mass", text)] if mass > LARGEST_MEAN_DENSITY * BALL * size**3 else []
+    text = (f"the moving links have a mass of {mass:.5g} kg within {size:.3g} m of the root link: are masses in grams? "
+            "URDF requires kg")
+    return [ModelWarning("total_mass", text)] if mass > MAX_MEAN_DENSITY * UNIT_BALL_VOLUME * size**3 else []
 
 
 def _large_inertias(moving: Sequence[TreeBody], mass: float, extent: float) -> list[ModelWarning]:
-    found = [body for body in moving if body.m >= LIGHT * mass and _gyration(body) > LARGEST_GYRATION * extent > 0.0]
+    found = [body for body in moving if body.m >= LIGHT_SHARE * mass and _gyration(body) > MAX_GYRATION_RATIO * extent > 0.0]
     if not found:
         return []
     worst = max(found, key=_gyration)
-    text = (f"inertia of {_named('link', found)} is too large: {worst.m:.4g} kg of '{worst.name}' have a radius of gyration "
-            f"of {_gyration(worst):.4g} m, while the whole robot reaches {extent:.3g} m. Is it in kg mm^2 or g mm^2? URDF has "
-            "kg m^2")
+    text = (f"inertia of {_named('link', found)} is too large: '{worst.name}' ({worst.m:.4g} kg) has a radius of gyration "
+            f"of {_gyration(worst):.4g} m, while the whole robot reaches {extent:.3g} m. Is it in kg mm^2 or g mm^2? URDF "
+            "requires kg m^2")
     return [ModelWarning("inertia_too_large", text)]
 
 
 def _small_inertias(moving: Sequence[TreeBody], mass: float) -> list[ModelWarning]:
-    found = [body for body in moving if body.m >= LIGHT * mass and float(_moments(body).sum()) < _least_trace(body.m)]
+    found = [body for body in moving if body.m >= LIGHT_SHARE * mass and float(_moments(body).sum()) < _least_trace(body.m)]
     if not found:
         return []
     worst = max(found, key=lambda body: body.m)
-    text = (f"inertia of {_named('link', found)} is too small: {worst.m:.4g} kg of '{worst.name}' have a largest moment of "
-            f"{_moments(worst)[-1]:.3g} kg m^2, less than a ball of the densest metal. Is the inertia left out or in other "
-            "units, or the mass in grams? URDF has kg m^2 and kg")
+    text = (f"inertia of {_named('link', found)} is too small: the largest moment of '{worst.name}' ({worst.m:.4g} kg) is "
+            f"{_moments(worst)[-1]:.3g} kg m^2, less than that of a ball of the densest metal. Is the inertia missing or in "
+            "other units, or the mass in grams? URDF requires kg m^2 and kg")
     return [ModelWarning("inertia_too_small", text)]
 
 
 def _placeholders(moving: Sequence[TreeBody]) -> list[ModelWarning]:
-    """Check for links whose mass and inertia were copied: more than half have one mass, and one moment about every axis."""
+    """Check for placeholders: more than half of the links have the same mass and the same moment about every axis."""
     heavy = [body for body in moving if body.m > 0.0]
-    alike: dict[tuple[str, str], list[TreeBody]] = {}
+    groups: dict[tuple[str, str], list[TreeBody]] = {}
     for body in heavy:
         least, _, largest = _moments(body)
-        if largest - least <= EQUAL * largest and largest > 0.0:
-            alike.setdefault((f"{body.m:.5g}", f"{largest:.5g}"), []).append(body)
-    for (mass, moment), found in alike.items():
-        if len(found) >= FEWEST_PLACEHOLDERS and 2 * len(found) > len(heavy):
+        if largest - least <= EQUALITY_TOL * largest and largest > 0.0:
+            groups.setdefault((f"{body.m:.5g}", f"{largest:.5g}"), []).append(body)
+    for (mass, moment), found in groups.items():
+        if len(found) >= MIN_PLACEHOLDERS and 2 * len(found) > len(heavy):
             text = (f"{_named('link', found)} have the same mass of {mass} kg and the same moment of inertia of {moment} "
-                    "kg m^2 about every axis: placeholders of a URDF made for drawing and planning? Replace <inertial> by "
+                    "kg m^2 about every axis: placeholders of a URDF made for display and planning? Replace <inertial> with "
                     "values from CAD or the data sheet")
             return [ModelWarning("placeholder", text)]
     return []
@@ -404,7 +418,7 @@ def _placeholders(moving: Sequence[TreeBody]) -> list[ModelWarning]:
 
 def _least_trace(mass: float) -> float:
     """Return the trace of the inertia of a ball of the densest metal, 3 * 2/5 m r^2 [kg m^2]."""
-    return 1.2 * mass * (mass / (BALL * DENSEST)) ** (2.0 / 3.0)
+    return 1.2 * mass * (mass / (UNIT_BALL_VOLUME * MAX_DENSITY)) ** (2.0 / 3.0)
 
 
 def _gyration(body: TreeBody) -> float:

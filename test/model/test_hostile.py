@@ -316,7 +316,7 @@ def test_commands_expand_a_xacro_file_with_its_arguments(tmp_path, capsys):
         assert "program" not in capsys.readouterr().err
     demo = ["demo", "--urdf", file, "--no-ros", "--plot", "", "--seconds", "0.5"]
     assert main.main([*demo, "long:=3.0"]) == 2
-    assert "robot '3.0': no link that moves has a mass" in capsys.readouterr().err
+    assert "robot '3.0': no moving link has a mass" in capsys.readouterr().err
     assert main.main(["check", file]) == 2
     text = capsys.readouterr().err
     assert "  long:=1\n  o:=2\n" in text and f"Type, for instance: {file} long:=1 o:=2" in text

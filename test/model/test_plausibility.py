@@ -48,10 +48,10 @@ FAULTS = {
     "joints in mm": (scaled("joint/origin", ("xyz",), 1000.0), "reach", "are its lengths in mm?"),
     "grams": (scaled("link/inertial/mass", ("value",), 1000.0), "total_mass", "are masses in grams?"),
     "kg mm^2": (scaled("link/inertial/inertia", MOMENTS, 1e6), "inertia_too_large", "Is it in kg mm^2"),
-    "no inertia": (scaled("link/inertial/inertia", MOMENTS, 0.0), "inertia_too_small", "Is the inertia left out"),
+    "no inertia": (scaled("link/inertial/inertia", MOMENTS, 0.0), "inertia_too_small", "Is the inertia missing"),
     "one link without mass": (without_inertial("link2"), "missing_mass", "no mass in link 'link2'"),
     "one mass for all": (placeholders(), "placeholder", "the same mass of 1 kg and the same moment of inertia of 1 kg m^2"),
-    "no mass": (without_inertial(), "massless", "no link that moves has a mass")}
+    "no mass": (without_inertial(), "massless", "no moving link has a mass")}
 
 
 @pytest.mark.parametrize(("text", "name", "cause"), FAULTS.values(), ids=FAULTS)
@@ -96,7 +96,7 @@ def test_massless_warning_cannot_be_accepted(capsys, tmp_path):
     assert "invalid choice: 'massless'" in capsys.readouterr().err
     for more in ([], ["--scaling"]):
         assert main.main(["demo", "--urdf", str(path), *more]) == 2
-        assert "no link that moves has a mass" in capsys.readouterr().err
+        assert "no moving link has a mass" in capsys.readouterr().err
 
 
 def test_massless_legs_of_a_platform_cause_no_warning():

@@ -187,10 +187,11 @@ def test_unknown_attributes_are_reported_once_with_their_elements():
         "<mass ", '<mass unit="g" v:unit="g" ').replace("<robot ", '<robot xmlns:v="http://vendor" colour="red" ')
     found = Robot.from_urdf(urdf).warnings
     assert len(found) == 3, found
-    assert any("<limit snap> is not known in URDF and has no effect (joint 'j1', joint 'j2', " in said for said in found)
+    assert any("<limit snap> is not an attribute of URDF and has no effect (joint 'j1', joint 'j2', " in said
+               for said in found)
     assert any("<limit snap>" in said and "joint 'j8' and 4 more" in said for said in found)
-    assert any("<mass unit> is not known" in said and "link 'base'" in said for said in found)
-    assert any("<origin quat_wxyz> is not known" in said and "did you mean 'quat_xyzw'?" in said for said in found)
+    assert any("<mass unit> is not an attribute" in said and "link 'base'" in said for said in found)
+    assert any("<origin quat_wxyz> is not an attribute" in said and "did you mean 'quat_xyzw'?" in said for said in found)
     assert {said.name for said in found} == {"unknown_attribute", "misspelt_attribute"}
 
 
@@ -234,7 +235,7 @@ def test_check_warns_of_a_quaternion_without_effect(tmp_path, capsys):
     path = tmp_path / "old.urdf"
     path.write_text(text(None, {"origin": 'quat_xyzw="0.5 0.5 0.5 0.5"'}), encoding="utf-8")
     assert main.main(["check", str(path)]) == 1
-    assert "warning: <origin quat_xyzw> is ignored in URDF 1.0 (joint 'j'): it came with 1.1" in capsys.readouterr().out
+    assert "warning: <origin quat_xyzw> is ignored in URDF 1.0 (joint 'j'): it requires version 1.1" in capsys.readouterr().out
 
 
 def test_gravity_torque_of_a_bar_about_a_rotated_axis_matches_the_closed_form():

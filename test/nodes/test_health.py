@@ -106,4 +106,4 @@ def test_massless_model_is_reported_with_a_warning(bench):
     bench.health.set_model(massless)
     bench.run(2.0, lambda: bench.health.done(time.monotonic_ns()))
     (status,) = bench.reports[-1].status
-    assert status.level == DiagnosticStatus.WARN and "no link that moves has a mass" in status.message
+    assert status.level == DiagnosticStatus.WARN and "no moving link has a mass" in status.message

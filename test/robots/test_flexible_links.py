@@ -212,12 +212,12 @@ def test_residual_vibration_bounds_the_swing_after_the_motion():
 
 @pytest.mark.parametrize("entry, words", [
     ({"end": [0, 0, 0]}, "another point is needed"),
-    ({"mass": 3.0}, "the link has 0.8"),
+    ({"mass": 3.0}, "at most 0.8, that of the link"),
     ({"end": [0.7, 0, 0]}, "not in the middle"),
-    ({"bending": {"y": {"direction": [1, 0, 0], "stiffness": 1.0}}}, "a direction across the beam"),
-    ({"twist": {"stiffness": 1.0}}, "needs a moment of inertia about the beam"),
+    ({"bending": {"y": {"direction": [1, 0, 0], "stiffness": 1.0}}}, "a direction perpendicular to the beam"),
+    ({"twist": {"stiffness": 1.0}}, "the moment of inertia of the beam about its axis is"),
     ({"bending": {"y": {"direction": [0, 1, 0], "stiffness": 1.0, "table": {
-        "positions": [0, 0.5, 0.9], "deflections": [[0, 1, 2]]}}}}, "must rise from 0 to 1"),
+        "positions": [0, 0.5, 0.9], "deflections": [[0, 1, 2]]}}}}, "numbers that increase from 0 to 1 are needed"),
     ({"bending": {"y": {"direction": [0, 1, 0], "stiffness": 1.0, "modes": 5}}}, "modes is 5"),
 ])
 def test_invalid_flexible_links_are_rejected(entry, words):
