@@ -21,59 +21,66 @@ LAG = 0.03  # default lag of the estimate behind the newest sample [s]
 class MotionEstimatorOptions:
     """Tuning of gaps, starts, and bounds of the estimate."""
 
-    gap_s: float = 0.05  # time of a gap after which the filters restart [s],
-    gap_periods: int = 5  # and periods of such a gap
-    unknown_gap_s: float = 0.5  # the same while the period is unknown: bursts may be so far apart [s]
-    start_samples: int = 8  # samples from which the period is estimated; more are awaited in steps of this size
-    max_lost_samples: int = 30  # samples lost at once that suggest a start within a burst
-    retry_samples: int = 64  # samples awaited in that case
+    # the filters restart after a gap longer than both
+    gap_s: float = 0.05  # [s]
+    gap_periods: int = 5  # sampling periods
+    unknown_gap_s: float = 0.5  # replaces gap_s while the sampling period is unknown: bursts may be that far apart [s]
+    start_samples: int = 8  # samples from which the period is first estimated; estimated again after every so many samples
+    max_lost_samples: int = 30  # consecutive lost samples above which the filters restart: they started within a burst
+    retry_samples: int = 64  # samples from which the period is estimated after such a restart
     max_assumed_step: float = 1e-3  # largest assumed step of an encoder with unknown resolution [rad, m]
     restarted_messages: int = 3  # consecutive messages before the newest stamp after which the sender's clock was set back
     equal_step: float = 1e-9  # steps that differ by less are equal [rad, m]
-    standing_s: float = 0.03  # time without a change of position after which a joint counts as slow [s],
-    standing_periods: float = 8.0  # and periods of that time
-    # multiple of that time for which the position of a joint that stood is known to one encoder step only
+    # a joint counts as slow after both times without a change of position
+    standing_s: float = 0.03  # [s]
+    standing_periods: float = 8.0  # sampling periods
+    # multiple of that time during which the position of a joint that stood is uncertain by one encoder step
     standing_memory: float = 4.0
-    slow_period_s: float = 0.01  # period from which on that holds for encoders of unknown resolution [s]
+    slow_period_s: float = 0.01  # sampling period from which this applies to every encoder of unknown resolution [s]
     buffer_samples: int = 256  # positions kept; the buffer holds twice as many
-    nearby_steps: float = 2.5  # longest recent steps around an instant within which positions count as near
-    step_memory_s: float = 0.3  # memory of the longest step [s]
-    speed_factor: float = 3.0  # multiple of the mean speed that bounds the speed,
-    speed_samples: int = 8  # the mean being over this many samples on both sides
-    top_speed_memory_s: float = 5.0  # memory of the largest speed of revolute joints, which separates wraps from motion [s]
-    position_stds: float = 6.0  # standard deviations of a position in the bound of the estimate
-    queued_period_ratio: float = 0.7  # period over that before a gap below which messages may have been queued during the gap
-    queue_gaps: float = 2.5  # time until queued messages have passed: this many gaps,
-    max_queue_s: float = 1.0  # and at most this time [s]
+    nearby_steps: float = 2.5  # positions are near an instant within this multiple of the longest recent sampling interval
+    step_memory_s: float = 0.3  # time constant with which the longest sampling interval is forgotten [s]
+    speed_factor: float = 3.0  # bound of the speed, as a multiple of the mean speed
+    speed_samples: int = 8  # samples on both sides of an instant for the mean speed
+    # time constant with which the largest speed of revolute joints is forgotten; it separates wraps from motion [s]
+    top_speed_memory_s: float = 5.0
+    position_stds: float = 6.0  # margin of the bounds of the estimate, in standard deviations of a position
+    # messages may have been queued during a gap if the period after it is below this multiple of the period before it
+    queued_period_ratio: float = 0.7
+    queue_gaps: float = 2.5  # duration of queued messages after a gap, as a multiple of the gap,
+    max_queue_s: float = 1.0  # and its maximum [s]
     queue_memory_s: float = 0.5  # time without a gap after which no queued messages are expected [s]
-    # smallest relative deviation of derivatives, times jitter over period, with samples at their stamps
+    # smallest relative standard deviation of derivatives for jittering stamps, as a multiple of jitter / period
     uneven_share: float = 0.35
     retune_change: float = 0.01  # relative change of the period after which gains are computed again
 
 
 OPTIONS = MotionEstimatorOptions()
 
-# Largest derivatives of a cubic that stays within one encoder step: in steps, over powers of time
+# largest derivatives 0 to 3 of a cubic polynomial that stays within one encoder step during time T [steps / T^k]
 _CUBIC_WITHIN_STEP = 0.1 * np.array([[1.5], [9.0], [48.0], [96.0]])
-_NOTHING, _NONE = np.zeros((4, 1)), np.zeros(1, dtype=bool)
+_ALL_RESOLVED, _NONE_OUTSIDE = np.zeros((4, 1)), np.zeros(1, dtype=bool)
 
 
 class ReceivedPositions:
-    """Buffer of recent positions and the bounds they set on the position at an instant; independent of filters and clock."""
+    """Buffer of received positions, with bounds of the position at an instant that do not depend on filters and clock.
+
+    moved : (n,) largest recent difference between consecutive positions [rad, m]
+    """
 
     def __init__(self, joints: int):
         self._positions = np.zeros((2 * OPTIONS.buffer_samples, joints))
-        self._least = np.full(joints, np.inf)  # smallest distance between two positions in a row: a step of the encoder
+        self._least = np.full(joints, np.inf)  # smallest difference between consecutive positions: one encoder step
         self.clear()
 
     def clear(self) -> None:
         """Discard all positions; the encoder steps are kept."""
         self._stamps: list[float] = []
         self._longest = 0.0
-        self.moved = np.zeros(len(self._least))  # largest recent distance between consecutive positions
-        self._step = np.zeros(len(self._least))  # last distance between two positions in a row
-        self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position that equals the one before
-        self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last after another step
+        self.moved = np.zeros(len(self._least))
+        self._step = np.zeros(len(self._least))  # last difference between consecutive positions
+        self._stood = np.full(len(self._least), -np.inf)  # stamp of the last position equal to its predecessor [s]
+        self._changed = np.zeros(len(self._least))  # stamp of the last change of the step; at first, of the first position [s]
 
     def push(self, stamp: float, q: np.ndarray) -> None:
         """Add positions q (n,) at a stamp [s]."""
@@ -104,26 +111,30 @@ class ReceivedPositions:
         self._stamps[:last] = [stamp + step for stamp in self._stamps[:last]]
 
     def within_one_step(self, time: float, period: float, resolution: np.ndarray) -> np.ndarray:
-        """Return how much joints may move, and the derivatives of that, without leaving one encoder step, (4, n).
+        """Return the largest position, velocity, acceleration and jerk of motion within one encoder step, (4, n) or (4, 1).
 
-        It is nonzero for joints that stood recently or moved by equal steps from sample to sample, and for joints of unknown
-        resolution (0) when samples are so slow that innovations contain more motion than noise.
+        They are nonzero for joints that stood recently or moved by equal steps from sample to sample, and for joints of
+        unknown resolution if the sampling period is so long that innovations contain more motion than noise.
+
+        time       : instant [s]
+        period     : sampling period [s]
+        resolution : (n,) encoder resolution [rad, m]; 0: unknown
         """
         least = max(OPTIONS.standing_s, OPTIONS.standing_periods * period)
         if (period < OPTIONS.slow_period_s and time - float(self._stood.max(initial=-np.inf)) > OPTIONS.standing_memory * least
                 and time - float(self._changed.min(initial=time)) <= least):
-            return _NOTHING
+            return _ALL_RESOLVED
         standing = time - self._changed
         counts = (time - self._stood <= OPTIONS.standing_memory * least) | (standing > least)
         if period >= OPTIONS.slow_period_s:
             counts |= resolution == 0.0
         step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, OPTIONS.max_assumed_step)), 0.0)
-        found: np.ndarray = _CUBIC_WITHIN_STEP * step / np.maximum(standing, least) ** np.arange(4)[:, None]
-        found[1:, standing <= least] = 0.0
-        return found
+        bounds: np.ndarray = _CUBIC_WITHIN_STEP * step / np.maximum(standing, least) ** np.arange(4)[:, None]
+        bounds[1:, standing <= least] = 0.0
+        return bounds
 
     def is_outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """Return whether each joint (n,), or any (1,), cannot have position q (n,) at an instant [s].
+        """Return a mask (n,) of joints that cannot have position q (n,) at an instant [s]; (1,), False, if there are none.
 
         A position is impossible outside the range received within a few steps, extended by `spread` (n,) and by the motion
         from the nearest sample to the instant.
@@ -132,7 +143,7 @@ class ReceivedPositions:
         near = min(max(bisect.bisect_left(stamps, time), 1), end - 1)
         away: np.ndarray = np.abs(q - self._positions[near]) - self.moved - spread
         if np.maximum.reduce(away, initial=-1.0) <= 0.0:
-            return _NONE
+            return _NONE_OUTSIDE
         reach = OPTIONS.nearby_steps * self._longest
         first = max(min(bisect.bisect_left(stamps, time - reach), near - 1), 0)
         last = max(bisect.bisect_left(stamps, time + reach), near + 1)
@@ -157,17 +168,18 @@ class MotionEstimator:
     diverged    : number of estimates rejected because they left the bounds of the received positions
     disordered  : number of messages dropped because their stamp is slightly before the last one
     outliers    : number of outlying positions
-    wraps       : (n,) number of whole-turn jumps removed from revolute joints
+    wraps       : (n,) number of jumps by whole turns that were removed from revolute joints
     """
 
     def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = (),
                  revolute: Sequence[int] = ()):
         """Start without samples.
 
-        lag        : lag of the estimates; 0 for none [s]
-        resolution : encoder resolution, one or (n,); 0: estimated from the data [rad, m]
-        turning    : numbers of continuous joints, whose positions may change by whole turns
-        revolute   : numbers of revolute joints, from which implausible whole turns are removed
+        joints     : number of joints n
+        lag        : lag of the estimates; 0 disables the lag [s]
+        resolution : encoder resolution, scalar or (n,); 0: estimated from the data [rad, m]
+        turning    : indices of continuous joints, whose positions may change by whole turns
+        revolute   : indices of revolute joints, from which implausible whole turns are removed
         """
         self.lag = lag
         self.noise = PositionNoise(np.broadcast_to(np.asarray(resolution, dtype=float), joints).copy())
@@ -176,22 +188,26 @@ class MotionEstimator:
         self._received = ReceivedPositions(joints)
         self._turning, self._revolute = np.array(turning, dtype=np.intp), np.array(revolute, dtype=np.intp)
         self._fastest, self.wraps = np.zeros(len(self._revolute)), np.zeros(joints, dtype=int)
-        self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
+        self._turned = self._turned_before = np.zeros(joints)  # whole turns added to received positions, now and before [rad]
         self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
-        self._wanted, self._period = OPTIONS.start_samples, 0.0  # s; of the samples, when the filters last began
-        self._origin: int | None = None  # ns; first stamp
-        self._trusted = 0.0  # s; period of samples that did not wait for the end of a gap; zero: not known yet
+        self._wanted = OPTIONS.start_samples  # samples needed for the next estimate of the period
+        self._period = 0.0  # sampling period at the last start of the filters; 0: unknown [s]
+        self._origin: int | None = None  # first stamp [ns]
+        self._trusted = 0.0  # period of samples that were not queued during a gap; 0: unknown [s]
         self._filters: FilterBank | None = None
-        self._noise_known = False  # until then the weights of the filters are poor; they restart once it is
+        self._noise_known = False  # the filters restart with better gains once the noise is known
         self.clear()
 
     def clear(self, is_interrupted: bool = True) -> None:
-        """Discard all samples. The noise model is kept. is_interrupted: whether the next ones come after a gap."""
-        self._gap = is_interrupted and self._origin is not None  # whether samples may have waited for the end of a gap
+        """Discard all samples; the noise model is kept.
+
+        is_interrupted: True if the next samples come after a gap, during which they may have been queued
+        """
+        self._gap = is_interrupted and self._origin is not None  # whether samples may have been queued during a gap
         self._origin = None
-        self._behind = 0  # messages in a row whose stamps are before the newest one
+        self._behind = 0  # consecutive messages with stamps before the newest one
         self._newest, self._turned_at, self._stamp = 0, 0.0, 0.0
-        self._waited = OPTIONS.queue_memory_s  # s; stamp from which on samples did not wait
+        self._waited = OPTIONS.queue_memory_s  # stamp from which samples are not queued [s]
         self.readings.clear()
         self._restart()
 
@@ -207,10 +223,13 @@ class MotionEstimator:
     # ------------------------------------------------------------------ messages
 
     def push(self, nanoseconds: int, q: np.ndarray, qd: np.ndarray | None = None) -> bool:
-        """Add a message: stamp [ns], positions q (n,), and where known velocities qd (n,), which show how far joints turned.
+        """Add a message; return whether it is used.
 
-        Returns whether the message is used: repeated and slightly older stamps are not. An older stamp beyond that restarts
-        the estimator.
+        nanoseconds : stamp [ns]
+        q           : (n,) positions [rad, m]
+        qd          : (n,) velocities, which determine how far continuous joints turned between samples; NaN or None: unknown
+
+        Repeated and slightly older stamps are dropped; a stamp older than a gap restarts the estimator.
         """
         if self._origin is not None and nanoseconds <= self._newest:
             self._behind += nanoseconds < self._newest
@@ -232,46 +251,47 @@ class MotionEstimator:
         return True
 
     def estimate(self, nanoseconds: int | None = None) -> MotionEstimate:
-        """Return the motion `lag` before the newest message, or at a stamp [ns] within the lag.
+        """Return the motion `lag` before the newest message, or at a stamp [ns] within the lag. Requires `ready`.
 
         Raises Rejected: `estimate_diverged` if the received positions contradict the estimate (the filters restart);
         `history_too_short` for an instant long before the lag.
         """
-        assert self._filters, "not ready"
+        assert self._filters, "the estimator is not ready"
         time = self._seconds(self._newest) - self.lag if nanoseconds is None else self._seconds(nanoseconds)
         newest = self.clock.time + self.clock.period
         if time < self.clock.time - self.lag - max(OPTIONS.gap_s, OPTIONS.gap_periods * self.clock.period):
             raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
                                                 f"estimates go back {self.lag:g} s", passing=True)
-        found = self._filters.estimate_at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
+        result = self._filters.estimate_at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
         if time > newest:  # extrapolation beyond the newest sample
-            found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
+            result.deviation[:-1] += (time - newest) * np.abs(result.motion[1:])
         if not self.clock.even:
             share = OPTIONS.uneven_share * self.clock.jitter / self.clock.period
-            np.maximum(found.deviation[1:], share * np.abs(found.motion[1:4]), out=found.deviation[1:])
-        outside = self._received.is_outside(time, found.motion[0], OPTIONS.position_stds * self.noise.std_at_rest)
-        if outside is not _NONE and outside.any():
-            self._reject_diverged(found, int(outside.argmax()))
-        unseen = self._received.within_one_step(time, self.clock.period, self.noise.resolution)
-        if unseen is not _NOTHING:
-            np.maximum(found.deviation, unseen, out=found.deviation)
+            np.maximum(result.deviation[1:], share * np.abs(result.motion[1:4]), out=result.deviation[1:])
+        outside = self._received.is_outside(time, result.motion[0], OPTIONS.position_stds * self.noise.std_at_rest)
+        if outside is not _NONE_OUTSIDE and outside.any():
+            self._reject_diverged(result, int(outside.argmax()))
+        unresolved = self._received.within_one_step(time, self.clock.period, self.noise.resolution)
+        if unresolved is not _ALL_RESOLVED:
+            np.maximum(result.deviation, unresolved, out=result.deviation)
         if len(self._turning) or self.wraps.any():
-            found.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
-        return found
+            result.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
+        return result
 
-    def _reject_diverged(self, found: MotionEstimate, joint: int) -> None:
+    def _reject_diverged(self, result: MotionEstimate, joint: int) -> None:
         """Restart the filters and raise Rejected."""
         self.diverged += 1
         self._noise_known = False
         self._restart()
-        raise Rejected("estimate_diverged", f"the estimated position of joint {joint + 1} of {found.motion.shape[1]} in the "
-                                            f"message is {found.motion[0, joint]:.6g}, out of reach of the positions received "
-                                            "around that instant; nothing is published and the filters start again. Stamps "
-                                            "that jitter by more than a period, or two senders on one topic, cause this")
+        raise Rejected("estimate_diverged", f"the estimated position of joint {joint + 1} of {result.motion.shape[1]} in the "
+                                            f"message is {result.motion[0, joint]:.6g}, out of reach from the positions "
+                                            "received around that instant; the estimate is discarded and the filters "
+                                            "restart. Possible causes: stamps that jitter by more than a period, two senders "
+                                            "on one topic")
 
     @property
     def ready(self) -> bool:
-        """True if there is an estimate: the filters have converged at its instant, and the noise is known."""
+        """True if `estimate` can be called: the noise is known, and the filters have converged at its instant."""
         return self._filters is not None and self._learning.learned and self._filters.settled <= self.clock.time - self.lag
 
     @property
@@ -285,7 +305,7 @@ class MotionEstimator:
     # ------------------------------------------------------------------ readings
 
     def _add_reading(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> None:
-        """Add positions of a new reading."""
+        """Add a new reading: stamp [s], positions (n,), velocities (n,) or None."""
         gap = stamp - self._stamp
         if gap > self._longest_step():
             self._restart()
@@ -308,7 +328,7 @@ class MotionEstimator:
             self._start_filters()
 
     def _longest_step(self) -> float:
-        """Return the longest time between two samples that is no gap [s]."""
+        """Return the time between two samples above which it counts as a gap [s]."""
         if self._period:
             return max(OPTIONS.gap_s, OPTIONS.gap_periods * self._period)
         if len(self._waiting) < 2:
@@ -319,7 +339,8 @@ class MotionEstimator:
     def _unwrap(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
         """Return positions (n,) without wraps.
 
-        Continuous joints stay near their expected position; revolute joints lose implausible turns.
+        Whole turns are chosen so that continuous joints stay near their expected position; from revolute joints, implausible
+        turns are removed.
         """
         if self._last is not None:
             before, expected, speed = self._last
@@ -342,7 +363,7 @@ class MotionEstimator:
         return unwrapped
 
     def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray | None:
-        """Return the angles [rad] by which revolute joints jumped although they cannot have moved that far; None: none did."""
+        """Return the implausible part of a step of the revolute joints: whole turns [rad] (r,); None: the step is plausible."""
         # stamps within a burst are closer than samples: the speed is known only with the sampling period
         period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
         distance = np.abs(step)
@@ -376,7 +397,7 @@ class MotionEstimator:
             self._add_sample(filters, stamp, positions)
 
     def _add_sample(self, filters: FilterBank, stamp: float, q: np.ndarray) -> None:
-        """Add a sample to the filters."""
+        """Add a sample to the clock and the filters; restart if the clock is broken."""
         clock, settled = self.clock, filters.settled < self.clock.time
         steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None, self._dropped)
         self._dropped = 0
