@@ -1,42 +1,40 @@
-"""Mass matrix, forward dynamics, and both for robots whose base is free: swimming, flying, walking.
+"""Mass matrix and forward dynamics of trees on a fixed or floating base.
 
-Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", sections 3 and 7, for trees. Six-dimensional
-algebra of section 3, linear part first; an acceleration is that of the frame's origin, the true (classical) one, with gravity
-taken off:
+Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", sections 3 and 7. Spatial (six-dimensional)
+algebra of section 3, linear part first; accelerations are classical accelerations of the origin of the frame, minus gravity:
 
-    T       moves velocities and accelerations from frame i to frame j; its transpose moves forces back        (17)
-    J       inertia of a link about its frame's origin                                                         (11)
-    axis    direction of a joint in its own frame                                                              (16)
-    gamma   acceleration of a link relative to its antecedent that is due to velocities                        (15)
-    beta    external force on a link less the force that its velocities need                                   (33), (90)
+    T       transforms velocities and accelerations from frame i to frame j; its transpose transforms wrenches back  (17)
+    J       spatial inertia of a link about the origin of its frame                                                  (11)
+    axis    spatial axis of a joint in its own frame                                                                 (16)
+    gamma   velocity-dependent acceleration of a link relative to its antecedent                                     (15)
+    beta    external wrench on a link minus its velocity-dependent inertial wrench                                   (33), (90)
 
 Mass matrix: (84) with the composite links of (95); for a fixed base this is the method of Walker and Orin (1982). A unit
-acceleration of joint k alone moves the links beyond it as one rigid body, with the force f = J_k^c a_k on that body; every
-joint on the way to the root feels its own component of f.
+acceleration of joint k alone moves the links beyond it as one rigid body, which requires the wrench f = J_k^c a_k; its
+component along each joint between link k and the root is an element of column k.
 
     M  A11  A12   [f_0; tau] = [A11 A12; A12^T M] [Vd_0; qdd] at rest, without gravity
 
-Forward dynamics by articulated bodies, 3.3.2, (32)-(44), at a cost linear in the joints; as corrected: angular velocities seen
-in frame j in (34), accelerations moved out with T and forces moved in with its transpose.
+Forward dynamics with the articulated-body algorithm, 3.3.2, (32)-(44), in O(n), with corrections: angular velocities in (34)
+are expressed in frame j; accelerations are transformed outwards with T, wrenches inwards with its transpose.
 
-    J* beta*     inertia and force of the articulated body: the link and all that hangs on it by free joints
-    H U          J* seen by the joint, H = a^T J* a + Ia, and U = J* a
-    K alpha      the force through the joint is f = K T Vd_i + alpha
+    J* beta*     inertia and bias wrench of the articulated body: the link and all links beyond it, their joints free
+    H U          articulated inertia projected on the joint axis, H = a^T J* a + Ia, and U = J* a
+    K alpha      the wrench transmitted by the joint is f = K T Vd_i + alpha
 
-Joint dynamics: friction and offset are taken off the torque, (44); the rotor inertia Ia joins H, (36).
-Every joint must have its own coordinate. Mimic joints and coupled transmissions tie joints by gears, outside of the tree,
-so that no recursion over the tree can free them one by one: then M qdd = tau - H is solved as in 3.3.1, from the tips inwards,
-where M is sparse.
+Joint dynamics: friction and offset are subtracted from the torque, (44); the rotor inertia Ia is part of H, (36).
+The algorithm requires that every joint has its own coordinate. With mimic joints or coupled transmissions, which couple joints
+outside the tree, M qdd = tau - H is solved instead as in 3.3.1, from the tips inwards, exploiting the sparsity of M.
 
-Free bases, section 7, as corrected: the base takes part in beta and J for j = 0; both signs of (96); gravity added after (97)
-and (109). All costs are linear in the number of joints, but for A. Rates are those of torque_rate.py, whose recursion starts
-at the base.
+Floating bases, section 7, with corrections: beta and J include the base (j = 0); both signs of (96); gravity is added after
+(97) and (109). All costs are linear in the number of joints, except for A. Rates are those of torque_rate.py, whose recursion
+starts at the base.
 
-    Vd0       true acceleration of the base: of its frame's origin, then angular, seen in frame 0 (6,)
-    Vdd0      true jerk of the base likewise: rates in the inertial frame, seen in frame 0 (6,)
-    J^c beta^c   inertia and force of the composite link: all links beyond the joint, moving as one body
-    w         angular velocity of the base in frame 0 (3,). Its linear velocity has no influence.
-    gravity   acceleration of gravity in frame 0 (3,)
+    Vd0       (6,) classical acceleration of the base (origin of its frame, then angular), expressed in frame 0
+    Vdd0      (6,) classical jerk of the base (derivative in the inertial frame), expressed in frame 0
+    J^c beta^c   inertia and bias wrench of the composite link: all links beyond the joint, moving as one body
+    w         (3,) angular velocity of the base in frame 0; its linear velocity has no influence
+    gravity   (3,) acceleration of free fall in frame 0
 """
 
 from __future__ import annotations
@@ -57,7 +55,10 @@ from .torque_rate import RootMotion
 
 
 class Velocities(NamedTuple):
-    """Lists over links 0..N that depend on positions and velocities only, see above. T and gamma of link 0 are None."""
+    """Quantities that depend only on positions and velocities, see the module; lists over links 0..N.
+
+    T and gamma of link 0 are None. w: (3,) angular velocity in the frame of the link [rad/s]
+    """
 
     T: list
     w: list
@@ -68,10 +69,10 @@ class Velocities(NamedTuple):
 def velocity_recursion(model, q, qd, w=ZERO, inertias=None, wrenches=None):
     """Return the results of the first forward recursion of khalil-rne 3.3.2 and 7.2-7.3.
 
-    q, qd    : the n coordinates; any scalar
-    w        : angular velocity (3,) of link 0 in its own frame
-    inertias : {link number: (m, ms, J)} instead of the model's own
-    wrenches : {link number: (6,)} BY the environment ON the link, in frame j: the papers' -f_e
+    q, qd    : (n,) coordinates and velocities; any scalar type
+    w        : (3,) angular velocity of link 0 in its own frame [rad/s]
+    inertias : {link number: (m, ms, J)} that replace those of the model
+    wrenches : {link number: (6,)} exerted by the environment on the link, in frame j: -f_e of the paper
     """
     q, qd = to_links(model, q, offset=True), to_links(model, qd)
     first = Velocities([None], [w], [None], [_beta(model, 0, w, inertias, wrenches)])
@@ -97,28 +98,28 @@ def _beta(model, k, w, inertias, wrenches):
 
 
 def inertia_of(model, k, inertias=None):
-    """(m, ms, J) of link k."""
+    """Return mass, first moments (3,) and inertia (3, 3) about the origin of link k, from `inertias` or the model."""
     link = model.links[k]
     return (inertias or {}).get(k, (link.m, link.ms, link.J))
 
 
 def transform(R, P):
-    """T (6, 6) for frame j at (R, P) in frame i, (17)."""
+    """Return T (6, 6) of frame j with the pose (R, P) in frame i, (17)."""
     return np.block([[R.T, -R.T @ skew(P)], [np.zeros((3, 3)), R.T]])
 
 
 def inertia(m, ms, J):
-    """J (6, 6) from mass, first moments and inertia about the origin, (11)."""
+    """Return J (6, 6) from mass, first moments (3,) and inertia (3, 3) about the origin, (11)."""
     return np.block([[np.eye(3) * m, -skew(ms)], [skew(ms), J]])
 
 
 def axis(link):
-    """(6,) direction of the joint, (16); zero for a fixed frame."""
+    """Return the spatial axis (6,) of a joint, (16); zero for a fixed frame."""
     return np.array([0.0, 0.0, float(link.sigma == mdh.PRISMATIC), 0.0, 0.0, float(link.sigma == mdh.REVOLUTE)])
 
 
 def symmetric(A):
-    """Return a symmetric matrix from its upper half, so that a kernel computes each entry once."""
+    """Return the symmetric matrix with the upper triangle of A, so that a kernel computes each entry once."""
     return np.array([[A[min(i, j)][max(i, j)] for j in range(len(A))] for i in range(len(A))])
 
 

@@ -1,12 +1,12 @@
-"""Sensitivities of the joint torques of a tree in closed form: of tau to q, qd, qdd, and of tau_rate to q, qd, qdd, qddd.
+"""Partial derivatives of the joint torques of a tree in closed form: of tau by q, qd, qdd, and of tau_rate by q, ..., qddd.
 
-Barman, thesis, chapter 3. First the forces on links, Steps 2-9, then the torques, Step 10. The thesis differentiates each line
-of the recursion for every joint i anew. Here the sum over all links beyond a joint is done first, once: the same numbers, from
-a third of the operations in a 32-joint tree.
+Barman, thesis, chapter 3: the derivatives of the forces on links, Steps 2-9, then those of the torques, Step 10. The thesis
+differentiates the recursion separately for every joint i. Here the sums over all links beyond a joint are computed once: the
+results are equal, with a third of the operations in a tree with 32 joints.
 
-Joint i moves each point r of the links beyond it with a velocity field u; following the point,
+A motion of joint i displaces each point r of the links beyond it along a field u; its material time derivatives are
 
-    u   = l + k x r                                       k = z (revolute) or l = z (prismatic), the other one zero
+    u   = l + k x r                                       k = z (revolute) or l = z (prismatic); the other vector is zero
     u'  = l' + k' x r + k x rd
     u'' = l'' + k'' x r + 2 k' x rd + k x rdd
 
@@ -17,18 +17,19 @@ by 2 u'; one of qdd_i, accelerations by u. Summed over the mass points, as force
     d[f; n]/dqd_i  = 2 A [l'; k'] + 2 C k
     d[f; n]/dqdd_i = A [l; k]
 
-    A    inertia m, ms, J of link j and all beyond it, about the frame's origin
-    C    due to their motion rd about that origin: C k = sum m [k x rd; r x (k x rd)] = [k x h; B k]
-    W    loads held in the world: W k = [k x F; T k], see torque_rate.py
-    S    the field [l; k] of joint i, with its rates S1 = [l'; k'] and S2 = [l''; k'']
+    A    composite inertia m, ms, J of link j and all links beyond it, about the origin of frame j
+    C    terms of their motion rd relative to that origin: C k = sum m [k x rd; r x (k x rd)] = [k x h; B k]
+    W    loads with a constant direction in the world: W k = [k x F; T k], see torque_rate.py
+    S    the field [l; k] of joint i, with its time derivatives S1 = [l'; k'] and S2 = [l''; k'']
 
-Frame j turns with the link, so k x rdd turns the force and leaves its components; but it was taken from the acceleration of
-the point relative to the origin, and the origin's own, a, with gravity taken off, then turns the other way: S2 of a revolute
-joint has l'' = a x z.
+Frame j rotates with the link. The term k x rdd therefore rotates the force without changing its components in frame j. The
+acceleration a of the origin minus gravity is not part of rdd; relative to frame j it rotates by -k: for a revolute joint, S2
+has l'' = a x z.
 
-Joint i moves the links beyond it, so what it changes in their force is passed from link i to the root, Step 9, and every joint
-on the way takes its z component, Step 10. In the other direction, tau_i depends on a joint j nearer the root: S_i^T A, S_i^T C
-and S_i^T W are moved to frame j instead, where they meet the field of joint j. No other pair of joints depends on each other.
+A motion of joint i changes the forces on the links beyond it. The change is propagated from link i to the root, Step 9, and
+its z component is the change of the torque of each joint on that path, Step 10. Conversely, tau_i depends on every joint j
+between link i and the root: S_i^T A, S_i^T C and S_i^T W are transformed to frame j and multiplied by the field of joint j.
+All other derivatives are zero.
 
 Wrenches transmitted by the joints: internal forces and moments, their rates and sensitivities (thesis, Step 9). The wrench of
 a joint is the one that its antecedent exerts on the link, about the origin of the link's URDF frame and seen in that frame,
@@ -57,7 +58,7 @@ from .torque_rate import RootMotion, arm, as_wrenches, seen_from_links, turned
 
 
 class CompositeBody(NamedTuple):
-    """A link and all beyond it, about the origin of the link's frame; see the module's table."""
+    """Composite body of a link and all links beyond it, about the origin of the link frame; symbols as in the module."""
 
     m: Any
     ms: Any
@@ -69,25 +70,26 @@ class CompositeBody(NamedTuple):
 
 
 class TreeState(NamedTuple):
-    """One motion of a tree, and what all its variations share. Lists over links 0..N."""
+    """State of a tree at one instant: the quantities common to all derivatives. Lists are indexed by link, 0..N."""
 
     links: tuple
     R: list
     P: list
-    Pd: list  # rate of P, seen in frame i
-    wrench: list  # [f; n] that the antecedent exerts on the link
-    body: list  # Body
-    S: list  # (S, S1, S2) of the link's joint
+    Pd: list  # time derivative of P in frame i, the frame of the antecedent
+    wrench: list  # (6,) force and moment [f; n] exerted by the antecedent on the link
+    body: list  # CompositeBody
+    S: list  # (S, S1, S2) of the joint of the link
 
 
 def state(model, q, qd, qdd, gravity=ZERO, base=RootMotion(), inertias=None, wrenches=None, world_wrenches=()):
-    """Return the recursion itself, Steps 2-9 without sensitivities; any scalar.
+    """Return the state of a tree (Steps 2-9 without derivatives), for any scalar type.
 
-    q, qd, qdd     : the n coordinates
-    gravity        : acceleration (3,) in frame 0
-    inertias       : {link number: (m, ms, J)} instead of the model's own
-    wrenches       : {link number: (6,)} BY the environment ON the link, held in frame j
-    world_wrenches : [(link number, P, (6,))] held in frame 0, see torque_rate.py
+    q, qd, qdd     : (n,) coordinates, velocities, accelerations
+    gravity        : (3,) acceleration of free fall in frame 0 [m/s^2]
+    base           : motion of the root
+    inertias       : {link number: (m, ms, J)} that replace those of the model
+    wrenches       : {link number: (6,)} exerted by the environment on the link, constant in frame j
+    world_wrenches : [(link number, P, (6,))] constant in frame 0, see torque_rate.py
     """
     no_jerk = [0.0] * model.n
     motion = torque_rate.kinematics(model, q, qd, qdd, no_jerk, base._replace(a=base.a - gravity))
@@ -105,7 +107,7 @@ def state(model, q, qd, qdd, gravity=ZERO, base=RootMotion(), inertias=None, wre
 
 
 def _field(link, w, wd, a):
-    """(S, S1, S2) of a joint about its frame's origin. The axis z is fixed in the link: z' = w x z."""
+    """Return (S, S1, S2) of a joint about the origin of its frame. The axis z is fixed in the link: z' = w x z."""
     z1, z2 = cross(w, Z), turned(w, wd, Z)
     if link.sigma == mdh.PRISMATIC:
         return np.concatenate((Z, ZERO)), np.concatenate((z1, ZERO)), np.concatenate((z2, ZERO))
@@ -113,7 +115,7 @@ def _field(link, w, wd, a):
 
 
 def _bodies(model, motion, Pd, inertias, seen):
-    """Return the Body of every link, leaves first."""
+    """Return the CompositeBody of every link."""
     inertia = composites(model, list(zip(motion.R, motion.P, strict=True)), inertias)
     rest = []  # (h, B, F, T)
     for k, w in enumerate(motion.w):
@@ -123,50 +125,53 @@ def _bodies(model, motion, Pd, inertias, seen):
         rest.append((cross(w, ms), B, F, T))
     for k in range(len(model.links) - 1, 0, -1):
         i, R, P, (m, ms, _J), (h, B, F, T) = model.links[k].parent, motion.R[k], motion.P[k], inertia[k], rest[k]
-        h, F = R @ h + Pd[k] * m, R @ F  # seen from frame i, r is R r + P and rd is R rd + Pd
+        h, F = R @ h + Pd[k] * m, R @ F  # transformed to frame i: r -> R r + P, rd -> R rd + Pd
         B, T = R @ B @ R.T + arm(P, h) + arm(R @ ms, Pd[k]), R @ T @ R.T + arm(P, F)
         rest[i] = tuple(a + b for a, b in zip(rest[i], (h, B, F, T), strict=True))
     return [CompositeBody._make((*a, *b)) for a, b in zip(inertia, rest, strict=True)]
 
 
 def changes(body, S, S1, S2):
-    """d[f; n] of the force on a body by dq_i, dqd_i and dqdd_i; S, S1, S2 about the body's origin."""
+    """Return the derivatives of the wrench [f; n] on a body with respect to q_i, qd_i and qdd_i, (6,) each.
+
+    S, S1, S2: field of joint i about the origin of the body, (6,) each
+    """
     k, k1 = S[3:], S1[3:]
     dq = inertial(body, S2) + 2.0 * _turning(k1, body.h, body.B) + _turning(k, body.F, body.T)
     return dq, 2.0 * (inertial(body, S1) + _turning(k, body.h, body.B)), inertial(body, S)
 
 
 def inertial(body, S):
-    """Return A [l; k]."""
+    """Return A S, (6,)."""
     l, k = S[:3], S[3:]
     return np.concatenate((l * body.m + cross(k, body.ms), cross(body.ms, l) + body.J @ k))
 
 
 def _turning(k, h, B):
-    """C k; W k with F, T in place of h, B."""
+    """Return C k (6,), or W k for F, T in place of h, B."""
     return np.concatenate((cross(k, h), B @ k))
 
 
 def transposed(body, S):
-    """(S^T C, S^T W), (3,) each."""
+    """Return (S^T C, S^T W), (3,) each."""
     l, k = S[:3], S[3:]
     return cross(body.h, l) + k @ body.B, cross(body.F, l) + k @ body.T
 
 
-def carried(S, wrench):
-    """Return the further part of d[f; n]/dq_i at the antecedent: the wrench moves with joint i."""
+def transport_term(S, wrench):
+    """Return the term of d[f; n]/dq_i at the antecedent due to the motion of the wrench (6,) with joint i."""
     l, k, f, n = S[:3], S[3:], wrench[:3], wrench[3:]
     return np.concatenate((cross(k, f), cross(k, n) + cross(l, f)))  # (3.73), (3.81), (3.83)
 
 
-def back(R, P, wrench):
-    """[f; n] of frame j in frame i, about its origin, (3.72), (3.80), (3.82)."""
+def to_antecedent(R, P, wrench):
+    """Return a wrench [f; n] of frame j in frame i, about the origin of frame i, (3.72), (3.80), (3.82)."""
     f = R @ wrench[:3]
     return np.concatenate((f, R @ wrench[3:] + cross(P, f)))
 
 
-def onward(R, P, Pd, S, S1, S2):
-    """Return the field of a joint at or before frame i in frame j, about its origin."""
+def to_successor(R, P, Pd, S, S1, S2):
+    """Return the field [S, S1, S2] of a joint at or before frame i, transformed from frame i to frame j."""
     (l, k), (l1, k1), (l2, k2) = ((x[:3], x[3:]) for x in (S, S1, S2))
     l = l + cross(k, P)
     l1 = l1 + cross(k1, P) + cross(k, Pd)
@@ -178,23 +183,23 @@ def onward(R, P, Pd, S, S1, S2):
 
 
 def columns(now, i):
-    """Yield (j, d[f; n] of link j by dq_i, dqd_i, dqdd_i): link i, then its antecedents except the root."""
+    """Yield (j, derivatives of the wrench on link j by q_i, qd_i, qdd_i) for link i, then its antecedents except the root."""
     dq, dqd, dqdd = changes(now.body[i], *now.S[i])
     yield i, (dq, dqd, dqdd)
-    dq = dq + carried(now.S[i][0], now.wrench[i])
+    dq = dq + transport_term(now.S[i][0], now.wrench[i])
     while now.links[i].parent:
-        dq, dqd, dqdd = (back(now.R[i], now.P[i], x) for x in (dq, dqd, dqdd))
+        dq, dqd, dqdd = (to_antecedent(now.R[i], now.P[i], x) for x in (dq, dqd, dqdd))
         i = now.links[i].parent
         yield i, (dq, dqd, dqdd)
 
 
 def rows(now, i):
-    """Yield (j, dtau_i by dq_j, dqd_j, dqdd_j): the antecedents of link i except the root."""
+    """Yield (j, derivatives of tau_i by q_j, qd_j, qdd_j) for the antecedents of link i except the root."""
     body, S = now.body[i], now.S[i][0]
     SA, (SC, SW) = inertial(body, S), transposed(body, S)  # A is symmetric
     while now.links[i].parent:
         R, P, Pd, i = now.R[i], now.P[i], now.Pd[i], now.links[i].parent
-        SA = back(R, P, SA)
+        SA = to_antecedent(R, P, SA)
         SC, SW = R @ SC + cross(Pd, SA[:3]), R @ SW
         S, S1, S2 = now.S[i]
         k, k1 = S[3:], S1[3:]
@@ -202,9 +207,9 @@ def rows(now, i):
 
 
 def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
-    """(dtau_dq, dtau_dqd, dtau_dqdd), (n, n) each: a row for each torque, a column for each coordinate; any scalar.
+    """Return dtau_dq, dtau_dqd, dtau_dqdd, (n, n) each: a row for each torque, a column for each coordinate; any scalar type.
 
-    options: base, inertias, wrenches, world_wrenches as in state
+    options: base, inertias, wrenches, world_wrenches; see `state`
     """
     now = state(model, q, qd, qdd, gravity, **options)
     speeds, accelerations = to_links(model, qd), to_links(model, qdd)
@@ -226,17 +231,17 @@ def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
         for table, unit in ((tables[1], (1.0, 0.0)), (tables[2], (0.0, 1.0))):
             # the term's rate is linear in qdd, qddd
             table[i][i] = table[i][i] + joint_dynamics(link.term, speeds[i], *unit)[1]
-    found = [_folded(model, table) for table in tables]
+    matrices = [_from_links(model, table) for table in tables]
     if model.coupled_motors:
-        found = [table.astype(object) for table in found]  # entries may become symbols
-        for table, unit in ((found[1], (1.0, 0.0)), (found[2], (0.0, 1.0))):
+        matrices = [matrix.astype(object) for matrix in matrices]  # entries may become symbols
+        for table, unit in ((matrices[1], (1.0, 0.0)), (matrices[2], (0.0, 1.0))):
             slopes = {motor.name: joint_dynamics(motor.term, motor.motion(qd), *unit)[1] for motor in model.coupled_motors}
             add_motors(model.coupled_motors, table, slopes)
-    return found
+    return matrices
 
 
 def _load_friction(now, tables, i, qd, qdd):
-    """Rows of joint i with friction by the load X: d(X + m sqrt(X^2 + l^2)), m of qd."""
+    """Add the derivatives of load-dependent friction to row i: d(X + m(qd) sqrt(X^2 + l^2)), where X is the load."""
     term = now.links[i].term
     X = now.wrench[i][2 if now.links[i].sigma == mdh.PRISMATIC else 5] + qdd * term.armature
     m, m_by_qd, size = load_share(term, X, qd, 1.0)
@@ -247,17 +252,19 @@ def _load_friction(now, tables, i, qd, qdd):
     tables[2][i][i] = tables[2][i][i] + more * term.armature
 
 
-def _folded(model, table):
-    """Return a table (n, n) of coordinates from one of links 0..N: torques of mimic joints add to those that they follow."""
+def _from_links(model, table):
+    """Return the matrix (n, n) over coordinates from a table over links 0..N; mimic joints are added to their leaders."""
     rows = np.array(from_links(model, np.array(table))).reshape(model.n, len(model.links))
     return np.array(from_links(model, rows.T)).reshape(model.n, model.n).T
 
 
 def rate_sensitivities(model, q, qd, qdd, qddd, gravity=ZERO, wrenches=None, wrench_rates=None, **options):
-    """(d tau_rate / dq, dqd, dqdd, dqddd), (n, n) each; wrench_rates: rates of the six components.
+    """Return the derivatives of tau_rate by q, qd, qdd and qddd, (n, n) each.
 
-    tau_rate is the rate of tau(q, qd, qdd) along the motion. Differentiation and time derivative commute, and by
-    the chain rule d tau_rate / dqd = (dtau_dqd)' + dtau_dq and so on: the text above on jets, and no other formula.
+    wrench_rates: time derivatives of the components of `wrenches`
+
+    tau_rate is the time derivative of tau(q, qd, qdd) along the motion. Partial and time derivatives commute: by the chain
+    rule, d tau_rate / dqd = (dtau_dqd)' + dtau_dq, and so on. `sensitivities` on jets returns all of these terms.
     """
     loads = {k: jets(wrench, (wrench_rates or {}).get(k, np.zeros(6))) for k, wrench in (wrenches or {}).items()}
     tables = sensitivities(model, jets(q, qd), jets(qd, qdd), jets(qdd, qddd), gravity, wrenches=loads, **options)
@@ -309,7 +316,7 @@ def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
                 add(j, link, wrenches)
         for j in range(i + 1, len(model.links)):  # the joints beyond it
             if model.links[j].parent in fields:
-                fields[j] = onward(now.R[j], now.P[j], now.Pd[j], *fields[model.links[j].parent])
+                fields[j] = to_successor(now.R[j], now.P[j], now.Pd[j], *fields[model.links[j].parent])
                 if j in row:
                     add(j, link, changes(now.body[j], *fields[j]))
     return [np.array(table).reshape(len(row), model.n, 6).transpose(0, 2, 1) for table in tables]
@@ -341,7 +348,7 @@ def base_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO):
             continue
         *_, (j, wrenches) = columns(now, i)  # of the first link of the branch
         if j == i:
-            wrenches = wrenches[0] + carried(now.S[i][0], now.wrench[i]), *wrenches[1:]
+            wrenches = wrenches[0] + transport_term(now.S[i][0], now.wrench[i]), *wrenches[1:]
         for table, wrench in zip(tables, wrenches, strict=True):
-            table[link.coordinate] = table[link.coordinate] + back(now.R[j], now.P[j], wrench) * link.multiplier
+            table[link.coordinate] = table[link.coordinate] + to_antecedent(now.R[j], now.P[j], wrench) * link.multiplier
     return [np.array(table).reshape(model.n, 6).T for table in tables]
