@@ -1,7 +1,8 @@
-"""query_node: a robot's dynamics as services, one for each kind of request; see rnea_msgs/srv.
+"""query_node: services for the dynamics of a robot, one for each kind of request; see rnea_msgs/srv.
 
-Subscribes robot_description. Serves ~/get_tree, ~/compute_... (SERVICES) and the action ~/plan_motion. Publishes ~/model_info
-(latched). Fields of messages and names of arrays are the same, so that a type is converted once, wherever it occurs.
+The node subscribes to robot_description, serves ~/get_tree, ~/compute_... (SERVICES) and the action ~/plan_motion, and
+publishes ~/model_info (latched). Message fields have the names of the arrays in rnea_ros.query; READERS and WRITERS convert
+each field type in one place.
 """
 
 from __future__ import annotations
@@ -61,42 +62,47 @@ from rnea_ros.query import (
 
 
 class Service(NamedTuple):
-    """slow: whether every answer takes long, not the first one alone."""
+    """Service of the node.
+
+    kind   : service type
+    answer : function that answers a request
+    slow   : True if every answer takes long, not only the first one, which compiles
+    """
 
     kind: Any
     answer: Callable[[Robot, Request, Limits], Answer]
     slow: bool = False
 
 
-def _of(question: RequestHandler) -> Service:
-    """compute_mass_matrix is of type ComputeMassMatrix."""
+def _service(question: RequestHandler) -> Service:
+    """Return the service of a kind of request; compute_mass_matrix has the type ComputeMassMatrix."""
     kind = getattr(srv, "".join(part.capitalize() for part in question.service.split("_")))
     return Service(kind, lambda robot, request, limits: answer_request(robot, question, request))
 
 
 def _tree(robot: Robot, request: Request, limits: Limits) -> Answer:
-    """Answer get_tree, with the limits of the parameters if these name all joints of the tree."""
-    found = robot.tree
-    return tree(found, request["floating_base"], limits if found.joint_names == robot.joint_names else None)
+    """Answer get_tree; the limits of the parameters are used if they contain all joints of the tree."""
+    model = robot.tree
+    return tree(model, request["floating_base"], limits if model.joint_names == robot.joint_names else None)
 
 
-# By name.
-SERVICES = {question.service: _of(question) for question in REQUESTS.values()} | {
+# services by name
+SERVICES = {question.service: _service(question) for question in REQUESTS.values()} | {
     "get_tree": Service(srv.GetTree, _tree),
     "retime_trajectory": Service(srv.RetimeTrajectory, retime, slow=True)}
 
 
-# ---------------------------------------------------------------------- in
+# ---------------------------------------------------------------------- conversion of requests
 
 def sample_count(request: Any) -> int:
-    """Return how many messages the longest sequence of a request has, or of its trajectory."""
+    """Return the length of the longest sequence of messages in a request, or of the points of its trajectory."""
     trajectory = getattr(request, "trajectory", None)
     return max((len(getattr(request, name)) for name, kind in request.get_fields_and_field_types().items()
                 if kind.startswith("sequence<") and "/" in kind), default=len(getattr(trajectory, "points", ())))
 
 
 def request_values(request: Any) -> dict[str, Any]:
-    """Return a request by names of fields."""
+    """Return the fields of a request as arrays and lists, keyed by field name."""
     return {name: READERS.get(kind, lambda value: value)(getattr(request, name))
             for name, kind in request.get_fields_and_field_types().items()}
 
@@ -154,13 +160,13 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# ---------------------------------------------------------------------- out
+# ---------------------------------------------------------------------- conversion of answers
 
 def fill_response(response: Any, answer: Answer) -> None:
-    """Write an answer into the fields of its names."""
+    """Write the values of an answer into the fields of the same names."""
     kinds = response.get_fields_and_field_types()
     for name, value in answer.items():
-        if value is not None:  # what was not asked for
+        if value is not None:  # None: not requested
             setattr(response, name, WRITERS[kinds[name]](value))
 
 
@@ -184,11 +190,11 @@ def _triple(kind: Any) -> Callable[[np.ndarray], list[Any]]:
     return lambda rows: [kind(x=x, y=y, z=z) for x, y, z in rows.tolist()]
 
 
-def _trajectory(found: dict[str, Any]) -> JointTrajectory:
-    columns = {name: found[name] for name in (*TRAJECTORY, "effort")}
+def _trajectory(values: dict[str, Any]) -> JointTrajectory:
+    columns = {name: values[name] for name in (*TRAJECTORY, "effort")}
     points = [JointTrajectoryPoint(time_from_start=duration(float(t)), **{
-        name: _doubles(rows[k]) for name, rows in columns.items()}) for k, t in enumerate(found["times"])]
-    return JointTrajectory(joint_names=list(found["joint_names"]), points=points)
+        name: _doubles(rows[k]) for name, rows in columns.items()}) for k, t in enumerate(values["times"])]
+    return JointTrajectory(joint_names=list(values["joint_names"]), points=points)
 
 
 def _doubles(values: np.ndarray) -> array.array:
@@ -223,7 +229,7 @@ WRITERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-PERIOD = 0.1  # s; between two messages of feedback, at least
+FEEDBACK_PERIOD_S = 0.1  # shortest time between two feedback messages
 
 
 class Cancelled(Exception):
@@ -231,7 +237,12 @@ class Cancelled(Exception):
 
 
 class PlanAction:
-    """current: the robot that is planned for and its limits, or raises RneaError; model_id: of it."""
+    """Server of the action ~/plan_motion.
+
+    worker   : worker that runs the planner
+    current  : function that returns the current robot and its limits; may raise RneaError
+    model_id : function that returns the identifier of the current model
+    """
 
     def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[Robot, Limits]],
                  model_id: Callable[[], str]):
@@ -274,7 +285,7 @@ class PlanAction:
             nonlocal last
             if handle.is_cancel_requested or self._ending.is_set():
                 raise Cancelled
-            if time.monotonic() - last > PERIOD:
+            if time.monotonic() - last > FEEDBACK_PERIOD_S:
                 last = time.monotonic()
                 handle.publish_feedback(PlanMotion.Feedback(
                     stage=now.stage, iteration=now.iteration, duration=now.duration, control_points=now.control_points,
@@ -283,15 +294,15 @@ class PlanAction:
         return report
 
 
-MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
+MAX_SAMPLES_INLINE = 100  # samples answered in the main thread; conversion of the messages takes up to 0.2 ms each
 
 
 class QueryNode(ManagedNode):
     """Node that answers requests about a robot: converts messages to arrays, calls query.py, converts the answer.
 
-    Requests are answered one at a time, in about a millisecond. Two kinds are answered in separate threads, so that later
-    requests need not wait: the first of its kind for a model, which compiles (seconds on a humanoid), and those with more than
-    MANY samples, whose messages take seconds to read and write.
+    Most requests take about a millisecond and are answered in the main thread. Two kinds run in separate threads, so that
+    other requests need not wait: the first request of its kind for a model, which compiles (seconds for a humanoid), and
+    requests with more than MAX_SAMPLES_INLINE samples, whose conversion takes seconds.
     """
 
     def __init__(self) -> None:
@@ -300,11 +311,11 @@ class QueryNode(ManagedNode):
         self.autostart(self._settings.values["autostart"])
 
     def set_up(self) -> None:
-        """Create the services, and begin to build the model."""
+        """Create the services, and start building the model."""
         self._robot: RobotFacts | None = None
         self._model_id = ""
         self._refusal = ""
-        self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
+        self._compiled: set[tuple] = set()  # kinds of requests whose kernels are compiled
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
         for name, service in SERVICES.items():
@@ -317,7 +328,7 @@ class QueryNode(ManagedNode):
         self.at_cleanup.callback(self._intake.close)
 
     def wait_for_model(self) -> str:
-        """Wait until the model is built; return why there is none, or nothing."""
+        """Wait until the model is built; return the reason if there is none, else an empty string."""
         return self._intake.wait()
 
     # ------------------------------------------------------------------ requests
@@ -327,8 +338,8 @@ class QueryNode(ManagedNode):
             try:
                 robot, limits = self._current()
                 response.model_id = self._model_id
-                if sample_count(request) > MANY:
-                    await self._large.run(_answer_whole, SERVICES[name].answer, robot, request, limits, response)
+                if sample_count(request) > MAX_SAMPLES_INLINE:
+                    await self._large.run(_convert_and_answer, SERVICES[name].answer, robot, request, limits, response)
                 else:
                     fill_response(response, await self._answer(name, robot, request_values(request), limits))
                 response.success = True
@@ -356,21 +367,24 @@ class QueryNode(ManagedNode):
         kind = (robot, name, request_structure(request))
         if kind in self._compiled:
             return answer(robot, request, limits)
-        found = await self._first.run(answer, robot, request, limits)
+        result = await self._first.run(answer, robot, request, limits)
         if self._robot is not None and robot is self._robot.robot:
             self._compiled.add(kind)
-        return found
+        return result
 
     # ------------------------------------------------------------------ model and parameters
 
     def _no_model(self) -> str:
-        ways = f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"
+        remedy = f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"
         if self._refusal:
-            return f"no model yet; the robot description was refused: {self._refusal}"
-        return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
+            return f"no model yet; the robot description was rejected: {self._refusal}"
+        return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {remedy}"
 
     def _serve(self, robot: Robot, request: ModelRequest) -> RobotFacts:
-        """Prepare a robot, in the thread that builds models. Raises RneaError for a robot without torques."""
+        """Compile the kernels of a robot, in the thread that builds models.
+
+        Raises RneaError if its torques cannot be computed.
+        """
         if robot.is_fixed_tree:
             tried(robot)
         else:
@@ -401,6 +415,7 @@ class QueryNode(ManagedNode):
             self._publish_info()
 
 
-def _answer_whole(answer: Callable[..., dict[str, Any]], robot: Robot, request: Any, limits: Limits, response: Any) -> None:
+def _convert_and_answer(answer: Callable[..., dict[str, Any]], robot: Robot, request: Any, limits: Limits,
+                        response: Any) -> None:
     """Read a request, answer it and fill in the response. Raises RneaError."""
     fill_response(response, answer(robot, request_values(request), limits))

@@ -136,7 +136,7 @@ def test_text_markers_show_values_and_legend():
     markers.fill_static(out)
     assert [m.text for m in markers.changing if m.ns == "effort_value"] == ["-8 N\n+3.5 N/s"]
     legend = next(m.text for m in markers.static if m.ns == "legend")
-    assert legend.endswith("nearest: effort of j0, 80%") and "largest lately" in legend
+    assert legend.endswith("largest utilization: effort of j0, 80%") and "recent maximum" in legend
 
 
 def test_wrench_markers_are_an_arrow_along_the_force_and_an_arc_about_the_moment():

@@ -43,7 +43,7 @@ def test_late_changed_and_invalid_descriptions_are_handled(ros):
     topic = ros.node.create_publisher(String, "/robot_description", LATCHED)
 
     topic.publish(String(data="<robot name='x'><link name='a'/><link name='b'/></robot>"))
-    ros.until(lambda: "the robot description was refused" in gravity().message)
+    ros.until(lambda: "the robot description was rejected" in gravity().message)
     assert "2 links are no joint's child" in gravity().message or "root" in gravity().message
     topic.publish(String(data=ARM))
     bench.ready()

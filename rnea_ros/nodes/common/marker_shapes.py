@@ -1,7 +1,7 @@
 """Shapes, colours and sizes of RViz markers.
 
-A marker is as large as the links beside it are long and as their mass is bulky, so that it is visible on a finger and on a
-crane, and outside of the link's visual shape, which the model does not contain.
+The size of a marker follows from the lengths and masses of the adjacent links, so that it is visible on a finger and on a
+crane, and larger than the visual shapes of the links, which the model does not contain.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ HEAT = np.array((SKY, YELLOW, VERMILION))
 
 
 def marker(namespace: str, number: int, kind: int, frame: str, width: float, colour: ColorRGBA = GREY) -> Marker:
-    """Return a marker that moves with a frame. width: of a line, of an arrow's shaft, of a sphere [m]."""
+    """Return a marker attached to a frame. width: width of a line or of the shaft of an arrow, diameter of a sphere [m]."""
     made = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD, lifetime=LIFETIME, frame_locked=True, color=colour)
     made.header.frame_id = frame
     made.pose.orientation.w = 1.0
     made.scale.x = made.scale.y = made.scale.z = float(width)
     if kind == Marker.ARROW:
-        made.scale.y, made.scale.z = 3.3 * width, 5.0 * width  # of the head: RViz makes it no longer than the arrow
+        # diameter and length of the head; RViz limits the length to that of the arrow
+        made.scale.y, made.scale.z = 3.3 * width, 5.0 * width
     return made
 
 
@@ -56,7 +57,7 @@ def colour(rgb: Sequence[float], a: float = 0.95) -> ColorRGBA:
 
 
 def heat(use: float) -> ColorRGBA:
-    """Return the colour of a used share of a limit: sky blue at 0, yellow at 0.5, vermilion at 1; grey for NaN."""
+    """Return the colour of a utilization: sky blue at 0, yellow at 0.5, vermilion at 1; grey for NaN."""
     if use != use:
         return GREY
     return colour([np.interp(use, (0.0, 0.5, 1.0), end) for end in HEAT.T])
@@ -80,12 +81,13 @@ def circle_points(axis: np.ndarray, sign: float, radius: float) -> list[Point]:
     return points(radius * (np.cos(angles) * x + np.sin(angles) * np.cross(axis, x)))
 
 
-# ---------------------------------------------------------------------- sizes that fit a robot
+# ---------------------------------------------------------------------- sizes of markers
 
-LINK_SHARE, BULK_SHARE = 0.9, 1.7  # marker size: share of the longer of its links, of the edge of a cube of its mass
-DENSITY = 2000.0  # kg/m^3, of motors, gears and hollow shells together
+LINK_SHARE = 0.9  # marker size over the length of the longer adjacent link
+BULK_SHARE = 1.7  # marker size over the edge of a cube of the mass of the link
+DENSITY = 2000.0  # mean density of motors, gears and hollow shells [kg/m^3]
 MIN_SIZE, MAX_SIZE = 0.02, 0.2  # shares of the reach
-DEFAULT_REACH = 0.2  # m, where no link has a length
+DEFAULT_REACH = 0.2  # reach of a robot without link lengths [m]
 
 
 def reach(model: Model) -> float:
@@ -101,16 +103,19 @@ def tip(model: Model) -> str:
 
 
 def link_lengths(model: Model) -> np.ndarray:
-    """Return of each link the distance from its origin to the farthest frame on it, or to twice its mass centre [m]."""
+    """Return the length of each link [m]: distance from its origin to the farthest frame on it.
+
+    It is at least twice the distance to the centre of mass.
+    """
     origins, (steps, _) = _origins(model), _chain_lengths(model)
-    found = np.zeros(len(model.links))
+    lengths = np.zeros(len(model.links))
     for j, link in enumerate(model.links):
-        found[link.parent] = max(found[link.parent], steps[j])
+        lengths[link.parent] = max(lengths[link.parent], steps[j])
         if link.m > 0.0:
-            found[j] = max(found[j], 2.0 * np.linalg.norm(link.ms / link.m - origins[j]))
+            lengths[j] = max(lengths[j], 2.0 * np.linalg.norm(link.ms / link.m - origins[j]))
     for frame in model.frames.values():
-        found[frame.link] = max(found[frame.link], np.linalg.norm(frame.P - origins[frame.link]))
-    return found
+        lengths[frame.link] = max(lengths[frame.link], np.linalg.norm(frame.P - origins[frame.link]))
+    return lengths
 
 
 def joint_marker_sizes(model: Model) -> np.ndarray:
@@ -122,13 +127,13 @@ def joint_marker_sizes(model: Model) -> np.ndarray:
 
 
 def _origins(model: Model) -> list[np.ndarray]:
-    """Origin of each link's URDF frame in its MDH frame, whose origin may be anywhere along the axis [m]."""
+    """Return the origin (3,) of the URDF frame of each link in its MDH frame, which may be anywhere along the axis [m]."""
     named: Mapping[str, Frame] = model.frames
     return [named[link.name].P if link.name in named else np.zeros(3) for link in model.links]
 
 
 def _chain_lengths(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Distances from each link's origin to that of its parent, and along the chain to that of the root [m]."""
+    """Return the distances from the origin of each link to that of its parent, and along the chain to the root [m]."""
     origins, steps, chains = _origins(model), np.zeros(len(model.links)), np.zeros(len(model.links))
     for j, link in enumerate(model.links[1:], 1):
         R, p = mdh.pose(link, 0.0)

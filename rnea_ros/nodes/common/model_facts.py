@@ -24,7 +24,7 @@ from rnea_ros.nodes.common.parameters import ParameterSet, Values
 class RobotFacts:
     """Properties of a robot that nodes report. Arrays are in the order of `joint_names`.
 
-    extra_warnings : warnings about how the robot is to be served, one sentence each
+    extra_warnings : warnings about the use of the robot in the node, one sentence each
     """
 
     extra_warnings: tuple[str, ...] = ()
@@ -39,12 +39,12 @@ class RobotFacts:
 
     @property
     def limits(self) -> Limits:
-        """Limits of the joints; NaN where unknown."""
+        """Limits of the joints; NaN: unknown."""
         return self.robot.limits
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the model and about how it is served, one sentence each."""
+        """Warnings about the model and its use in the node, one sentence each."""
         return (*self.robot.warnings, *self.extra_warnings)
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
@@ -52,36 +52,36 @@ class RobotFacts:
         return self.robot.mdh_table()
 
 
-MAX_NAMES_SHOWN = 6  # names in a sentence
+MAX_NAMES_SHOWN = 6  # most names listed in a message
 
 
 def joint_parameters(robot: RobotFacts) -> Values:
-    """Return every joint parameter of a model with the value of its URDF. Mimic joints have dynamics but no limits.
+    """Return every joint parameter with its default from the URDF and robot file. Mimic joints have dynamics but no limits.
 
-    Very large limits, such as 1e16, are reduced to the largest value of the parameter.
+    Limits above the largest value of the parameter, such as 1e16, are reduced to it.
     """
-    found: Values = {}
+    defaults: Values = {}
     for k, joint in enumerate(robot.joint_names):
-        found[f"hold_joints.{joint}"] = math.nan
-        learnt = robot.model.contact.get(joint, ContactCalibration())
-        found |= {f"contact.{joint}.{f.name}": getattr(learnt, f.name) for f in fields(ContactCalibration)}
+        defaults[f"hold_joints.{joint}"] = math.nan
+        calibration = robot.model.contact.get(joint, ContactCalibration())
+        defaults |= {f"contact.{joint}.{f.name}": getattr(calibration, f.name) for f in fields(ContactCalibration)}
         prefix = f"joint_limits.{joint}"
         lower, upper = (float(np.clip(limit[k], -LARGEST, LARGEST)) for limit in (robot.limits.lower, robot.limits.upper))
-        found[f"{prefix}.has_position_limits"] = not math.isnan(lower + upper)
-        found[f"{prefix}.min_position"], found[f"{prefix}.max_position"] = lower, upper
+        defaults[f"{prefix}.has_position_limits"] = not math.isnan(lower + upper)
+        defaults[f"{prefix}.min_position"], defaults[f"{prefix}.max_position"] = lower, upper
         for quantity in DERIVATIVES:
             value = float(np.clip(getattr(robot.limits, quantity)[k], None, LARGEST))
-            found[f"{prefix}.has_{quantity}_limits"] = not math.isnan(value)
-            found[f"{prefix}.max_{quantity}"] = value
+            defaults[f"{prefix}.has_{quantity}_limits"] = not math.isnan(value)
+            defaults[f"{prefix}.max_{quantity}"] = value
     for link in robot.model.links:
         if link.joint:
-            found |= {f"joint_dynamics.{link.joint}.{f.name}": float(getattr(link.term, f.name))
+            defaults |= {f"joint_dynamics.{link.joint}.{f.name}": float(getattr(link.term, f.name))
                       for f in fields(JointDynamics)}
-    return found
+    return defaults
 
 
 def joint_limits(values: Values, robot: RobotFacts) -> Limits:
-    """Return the limits of the declared parameters, those of torques times the planning share.
+    """Return the limits in the parameters; those of effort and effort rate are multiplied by limits_share.*.
 
     A limit of zero counts as unknown.
     """
@@ -91,52 +91,55 @@ def joint_limits(values: Values, robot: RobotFacts) -> Limits:
         known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
         return np.fromiter(known, dtype=float, count=len(heads))
 
-    found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
-    found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
-    limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+    columns = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
+    positive = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in columns.items()}
+    limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **positive)
     return limits.share(*(values.get(f"limits_share.{quantity}", 1.0) for quantity in ("effort", "effort_rate")))
 
 
 def check_positions(values: Values) -> None:
-    """Raise InputError if the position limits of a joint exclude each other."""
+    """Raise InputError if the lower position limit of a joint is above its upper limit."""
     for name, lower in values.items():
         head = name.removesuffix(".min_position")
         upper_name = f"{head}.max_position"
         if head != name and values.get(f"{head}.has_position_limits", True) and lower > values.get(upper_name, math.inf):
-            raise InputError(f"{name} is {lower:g}, above {upper_name}, {values[upper_name]:g}: no position is inside; "
-                             "to change both, set them in one atomic call")
+            raise InputError(f"{name} is {lower:g}; at most {upper_name}, {values[upper_name]:g}, is allowed. To change both "
+                             "limits, set them in one atomic call")
 
 
 def ineffective_parameters(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
-    """Return warnings about given joint parameters without effect."""
-    found, strangers, values = [], [], parameters.values
+    """Return warnings about joint parameters that the user has set without effect."""
+    notes, unknown, values = [], [], parameters.values
     for name, value in parameters.given.items():
         head, _, key = name.rpartition(".")
         quantity = key.removeprefix("max_").removeprefix("min_")
         has = f"{head}.has_{quantity}_limits"
         if name not in values:
-            strangers.append(name)
+            unknown.append(name)
         elif key.startswith(("max_", "min_")) and value == value and not values.get(has, True):
-            found.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
-    if strangers:
-        names = some(strangers, MAX_NAMES_SHOWN, quoted=True)
-        which = f"parameters {names} name" if len(strangers) > 1 else f"parameter {names} names"
-        found.append(f"{which} no joint of robot '{robot.name}' ({some(robot.joint_names)})")
-    return found
+            notes.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
+    if unknown:
+        names = some(unknown, MAX_NAMES_SHOWN, quoted=True)
+        subject = f"parameters {names} name" if len(unknown) > 1 else f"parameter {names} names"
+        notes.append(f"{subject} no joint of robot '{robot.name}' ({some(robot.joint_names)})")
+    return notes
 
 
 def limit_violations(limits: Limits, joint_names: Sequence[str], motion: Sequence[np.ndarray]) -> list[str]:
-    """Return a sentence for each limit that a motion (q, qd, qdd, qddd) exceeds; the usual cause is a wrong unit or URDF."""
-    found = []
+    """Return a sentence for each limit that a motion exceeds. Usual causes are a wrong unit or a wrong URDF.
+
+    motion: q, qd, qdd, qddd, (n,) each
+    """
+    violations = []
     q, *derivatives = motion
     for k, joint in enumerate(joint_names):
         if q[k] < limits.lower[k] or q[k] > limits.upper[k]:
-            found.append(f"{joint} is at {q[k]:.4g}, outside its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}")
+            violations.append(f"{joint} is at {q[k]:.4g}, outside its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}")
         for quantity, values in zip(DERIVATIVES, derivatives):
             limit = getattr(limits, quantity)[k]
             if abs(values[k]) > limit:
-                found.append(f"{joint} has {quantity} {values[k]:.4g}, beyond its limit {limit:.4g}")
-    return found
+                violations.append(f"{joint} has {quantity} {values[k]:.4g}, beyond its limit {limit:.4g}")
+    return violations
 
 
 def commanded_units(robot: RobotFacts, commanded: EffortConvention) -> list[str]:
@@ -148,12 +151,12 @@ def commanded_units(robot: RobotFacts, commanded: EffortConvention) -> list[str]
 
 
 def commanded_rate_limit(limits: Limits, commanded: EffortConvention) -> np.ndarray:
-    """Return the limits of the rates of commanded efforts, in the units of these; Limits has them at the joint."""
+    """Return the rate limits (n,) of the commanded efforts, in their units; those in `limits` are at the joint."""
     return limits.commanded_effort_rate / np.abs(commanded.per_unit or 1.0)
 
 
 def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: EffortConvention = TOTAL.commanded) -> ModelInfo:
-    """Return all that a subscriber needs to interpret the numbers."""
+    """Return the message with everything that subscribers need to interpret published values."""
     rotary = [kind != "prismatic" for kind in robot.joint_types]
     info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
     info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
@@ -179,7 +182,7 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: Effort
 
 def _drive(drive: drives.Drive) -> Drive:
     numbers = {name: value for name, value in drive._asdict().items() if name in Drive.get_fields_and_field_types()}
-    found = Drive(**numbers, continuous_effort=drive.continuous_torque)
+    message = Drive(**numbers, continuous_effort=drive.continuous_torque)
     if drive.speed_torque_curve:
-        found.speed_torque_velocity, found.speed_torque_effort = speed_torque_region(drive.speed_torque_curve).T.tolist()
-    return found
+        message.speed_torque_velocity, message.speed_torque_effort = speed_torque_region(drive.speed_torque_curve).T.tolist()
+    return message

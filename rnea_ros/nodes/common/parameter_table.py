@@ -1,11 +1,11 @@
-"""Parameter tables of the nodes. Plain data without ROS.
+"""Parameter tables of the nodes: plain data without ROS.
 
-The tables in docs/ are markdown_table(); a test compares both, and the files in config/, with a running node.
+The tables in docs/ are written by markdown_table(); tests compare them, and the files in config/, with a running node.
 
-generate_parameter_library is not used. The defaults of joint parameters are those of the robot that is loaded at run time, not
-of a YAML file at build time; parameters of joints are replaced with the robot, and a group of them is accepted or rejected
-with the model that it makes. Its Python output is not designed for several threads (its pull request 110), and there is no
-wheel of it for installations without a ROS workspace.
+generate_parameter_library is not used for three reasons. The defaults of joint parameters are those of the robot that is
+loaded at run time, not of a YAML file at build time, and change with the robot; a group of them is accepted or rejected
+together with the resulting model. Its Python output is not designed for several threads (its pull request 110), and there is
+no wheel for installations without a ROS workspace.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ INF = math.inf
 
 @dataclass(frozen=True, eq=False)
 class ParameterEntry:
-    """Description of one parameter. `default` gives the type; bounds apply to every element of an array; size 0: any size."""
+    """Description of one parameter.
+
+    default   : default value; it determines the type
+    low, high : bounds of the value, or of every element of an array
+    choices   : allowed strings; empty: any string
+    size      : number of elements of an array; 0: any number
+    """
 
     name: str
     default: Any
@@ -78,7 +84,7 @@ class ParameterEntry:
         return ""
 
 
-LARGEST = 1e9  # of any joint quantity, in SI units: beyond any machine, and sums and squares of it do not overflow
+LARGEST = 1e9  # upper bound of every joint quantity in SI units; its square does not overflow
 JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 
@@ -182,19 +188,21 @@ DYNAMICS = (
     ParameterEntry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file "
                    "declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
     ParameterEntry("commands", "none", "Effort commands on ~/commands and ~/joint_commands, in the convention of "
-                   "commanded_effort. gravity: an arm floats. gravity_friction: friction is compensated too. feedforward: the "
-                   "torque of the desired motion or reference; as gravity_friction while there is none. They begin and end "
-                   "with a ramp", choices=("none", "gravity", "gravity_friction", "feedforward")),
+                   "commanded_effort. gravity: gravity compensation. gravity_friction: compensation of gravity and friction. "
+                   "feedforward: the torque of the desired motion or reference; gravity_friction if there is none. Commands "
+                   "begin and end with a ramp", choices=("none", "gravity", "gravity_friction", "feedforward")),
     ParameterEntry("effort_commands.joints", [""], "Joints of the commands, in the order of the controller's parameter "
                    "joints. Empty: all, in the robot's order"),
-    ParameterEntry("effort_commands.ramp_time", 1.0, "Time in which the support rises from zero when commands begin, and "
-                   "falls to zero when they end", "s", 0.01, 60.0),
-    ParameterEntry("effort_commands.rise_time", 0.2, "Minimum time in which an effort may change by its limit; the limits of "
-                   "effort rate apply too", "s", 1e-3, 10.0),
+    ParameterEntry("effort_commands.ramp_time", 1.0, "Duration of the ramp from zero when commands begin, and to zero when "
+                                                     "they "
+                   "end", "s", 0.01, 60.0),
+    ParameterEntry("effort_commands.rise_time", 0.2, "Minimum time for a change of an effort from zero to its limit; the "
+                                                     "limits "
+                   "of effort rate also apply", "s", 1e-3, 10.0),
     ParameterEntry("effort_commands.timeout", 0.1, "Age of the last valid joint state, by arrival, above which the commands "
                    "end. They begin again with the next states", "s", 0.01, 5.0),
     ParameterEntry("effort_commands.friction_share", 0.8, "Share of the friction that is compensated at measured velocities; "
-                   "at 1 and more an arm may move by itself", low=0.0, high=1.5),
+                   "from 1 an arm may move without being pushed", low=0.0, high=1.5),
     ParameterEntry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, "
                    "~/contact and ~/external_wrench: the efforts that the environment exerts on the robot. Required for "
                    "~/estimate_payload and ~/learn_contact_thresholds", read_only=True),
@@ -357,7 +365,7 @@ SCALING = (
 
 
 def _limit_entries() -> Iterable[ParameterEntry]:
-    """Yield the limits, named as in ros2_control, which has none of effort rates."""
+    """Yield the parameters of the limits, named as in ros2_control; limits of effort rates are an addition."""
     prefix = f"joint_limits.{JOINT}"
     source = "Default: that of the loaded robot"
     units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s", "N m/s, N/s")
@@ -376,7 +384,10 @@ def _limit_entries() -> Iterable[ParameterEntry]:
 
 
 def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
-    """Return {has_..._limits: True} of the limits whose numbers are given and are not NaN."""
+    """Return {has_..._limits: True} for all limits whose values are in `given` and not NaN.
+
+    given: values of parameters, keyed by name
+    """
     numbers: dict[str, list[str]] = {}
     for name in given:
         head, _, key = name.rpartition(".")
@@ -388,9 +399,11 @@ def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
 
 JOINT_LIMITS = tuple(_limit_entries())
 JOINT_DYNAMICS = (
-    ParameterEntry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Inertia of the rotor about its own axis, before the gear",
+    ParameterEntry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Moment of inertia of the rotor about its axis, on the motor "
+                                                                 "side of the gear",
                    "kg m^2", 0.0, 1e6),
-    ParameterEntry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor turns for one turn of the joint (prismatic: rad/m)", "",
+    ParameterEntry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor velocity divided by joint velocity; for prismatic "
+                                                              "joints, rotor angle per metre", "",
                    -LARGEST, LARGEST),
     ParameterEntry(f"joint_dynamics.{JOINT}.coulomb", 0.0, "Coulomb friction", "N m, N", 0.0, LARGEST),
     ParameterEntry(f"joint_dynamics.{JOINT}.viscous", 0.0, "Viscous friction", "N m s/rad, N s/m", 0.0, LARGEST),
@@ -420,8 +433,8 @@ CONTACT = (
                    "standard deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
 )
 HOLD = (
-    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Position of the joint while it is not published; the joint is assumed "
-                   "at rest there. A joint that has been published once is not held", "rad, m", -LARGEST, LARGEST),
+    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Assumed position, at rest, of a joint that joint states do not contain. "
+                   "It has no effect after a joint state has contained the joint", "rad, m", -LARGEST, LARGEST),
 )
 WRENCHES = (
     ParameterEntry("wrenches.names", [""], "Names of the external wrenches that act on the robot: contacts, force-torque "
@@ -451,11 +464,11 @@ SCALING_TABLE = MODEL + NODE + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_D
 
 
 def find(name: str, entries: Iterable[ParameterEntry]) -> ParameterEntry | None:
-    """Return the entry of a parameter; joint names, which may contain dots, match <joint>."""
+    """Return the entry of a parameter, None if there is none. <joint> matches every joint name, also with dots."""
     for entry in entries:
         head, joint, tail = entry.name.partition(JOINT)
-        inner = len(name) > len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
-        if name == entry.name or (joint and inner):
+        matches = len(name) > len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
+        if name == entry.name or (joint and matches):
             return entry
     return None
 
@@ -468,8 +481,8 @@ def with_wrenches(entries: Iterable[ParameterEntry], names: Iterable[str]) -> It
         else:
             default = entry.default
             for name in names:
-                made = default.replace(WRENCH, name) if isinstance(default, str) else default
-                yield replace(entry, name=entry.name.replace(WRENCH, name), default=made)
+                own_default = default.replace(WRENCH, name) if isinstance(default, str) else default
+                yield replace(entry, name=entry.name.replace(WRENCH, name), default=own_default)
 
 
 def markdown_table(entries: Iterable[ParameterEntry]) -> str:
@@ -478,6 +491,6 @@ def markdown_table(entries: Iterable[ParameterEntry]) -> str:
     for e in entries:
         default = "unknown" if e.default != e.default else f"`{json.dumps(e.default)}`"
         change = "no" if e.read_only else "yes"
-        text = e.text.replace("*", r"\*")  # two names such as payload.* would make what is between them italic
+        text = e.text.replace("*", r"\*")  # Markdown would set the text between two asterisks in italics
         lines.append(f"| `{e.name}` | {e.type}, {default} | {e.bounds} | {e.unit} | {change} | {text}. |")
     return "\n".join(lines) + "\n"

@@ -1,5 +1,6 @@
-"""Markers for RViz: the robot's efforts, loads, mass centre and constraints on ~/markers, in namespaces that RViz can hide.
+"""Markers for RViz on ~/markers: efforts, loads, centre of mass and constraints of a robot.
 
+namespaces                                      content and class
 effort, effort_value, limit                     each joint: EffortMarkers
 center_of_mass, base_wrench, zero_moment_point  the whole robot: WholeBodyMarkers
 external_wrench                                 measured or estimated wrenches on links: WrenchMarker
@@ -51,20 +52,26 @@ from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.served_robot import ServedRobot, WholeBody
 from rnea_ros.robots.solution import ConstraintWrench
 
-HEAD_STEPS = 4  # length of the head of an arc, where the arc is that long
+HEAD_STEPS = 4  # longest arrow head of an arc, in steps of a circle
 
 
 class WrenchMarker:
     """Markers of one wrench: an arrow for the force, an arc about its axis for the moment.
 
-    Sizes grow with the square root of the wrench, so that a push by hand is visible beside the robot's weight.
+    Sizes are proportional to the square root of the wrench, so that a push by hand is visible next to the weight of the robot.
     """
 
     UNIT_ARC = 0.75  # share of a circle for a moment of `unit`
-    MIN_SHARE, MAX_SHARE = 1e-3, 1.5  # square roots of wrench / unit: hidden below, not larger above
+    MIN_SHARE, MAX_SHARE = 1e-3, 1.5  # sqrt(wrench / unit): hidden below the first, clipped above the second
 
     def __init__(self, namespace: str, number: int, frame: str, size: float, unit: Sequence[float], rgb: Sequence[float]):
-        """size: length of the arrow [m] for a force and a moment of `unit` (2,) [N, N m]."""
+        """Create the markers, hidden.
+
+        number : number of the wrench within the namespace
+        frame  : frame in which the wrench is expressed
+        size   : length of the arrow [m] for a force and a moment of `unit`
+        unit   : (2,) force and moment [N, N m]
+        """
         self._size, self._unit = size, np.array(unit)
         own = colour(rgb)
         self._force, self._head = (marker(namespace, 3 * number + k, Marker.ARROW, frame, 0.04 * size, own) for k in (0, 1))
@@ -89,13 +96,14 @@ class WrenchMarker:
 
 
 class _JointMarker(NamedTuple):
-    """Markers of one joint; paths from zero effort to the limit, in the direction in which a positive and a negative effort
-    pushes.
+    """Markers of one joint.
+
+    forward, backward : points from zero effort to the limit, for positive and negative effort
     """
 
     number: int
-    line: Marker | None  # arc of a rotary joint
-    arrow: Marker  # head of the arc; the whole mark of a prismatic joint
+    line: Marker | None  # arc; None for a prismatic joint
+    arrow: Marker  # head of the arc; the whole arrow of a prismatic joint
     value: Marker
     forward: list[Point]
     backward: list[Point]
@@ -105,31 +113,32 @@ class _JointMarker(NamedTuple):
 
 
 class EffortMarkers:
-    """Effort and effort rate at each joint, in the frame of its child link. RViz's Effort display is right for axis +z only.
+    """Markers of effort and effort rate at each joint, in the frame of its child link (RViz's Effort display requires +z axes).
 
-    Length is |effort| / limit: an arc about the axis of a rotary joint, full circle at the limit, beside a faint ring for the
-    limit; an arrow along the axis of a prismatic one. The head points the way in which the effort pushes the child link.
-    Colour is the largest used share of the limits of effort rate and of the joint's drive; where none is known, of the
-    largest effort rate of the last seconds. Where the limit of the effort is unknown the mark is half as long.
+    The length is |effort| / limit: an arc about the axis of a revolute joint, a full circle at the limit, with a faint ring
+    for the limit; an arrow along the axis of a prismatic joint. Half of the full length is shown if the limit is unknown. The
+    head points in the direction in which the effort pushes the child link. The colour shows the largest utilization of the
+    limits of effort rate and drive; if none is known, the effort rate relative to its largest value of the last seconds.
 
-    markers, values : change with every result; rings: do not change
+    markers, values : updated with every result
+    rings           : constant
     """
 
     SHAFT = 0.09  # line width, share of the size
-    PEAK_DECAY = 0.999  # per result: the largest effort rate that colours refer to halves in 700 results
+    PEAK_DECAY = 0.999  # decay of the largest effort rate per result: half after 700 results
 
     def __init__(self, robot: RobotFacts, size: float = 0.0):
-        """size: of all markers [m]; 0: as long as the links of each joint are."""
+        """Create the markers. size: size of all markers [m]; 0: derived from the lengths of the links of each joint."""
         self._joints: list[_JointMarker] = []
         self.rings: list[Marker] = []
         self._peak_rates = np.zeros(robot.n)
         numbers = {name: k for k, name in enumerate(robot.joint_names)}
         hidden = {name for beam in robot.model.flexible_links for name in beam.hidden(robot.model.frames)}
-        links = {*robot.model.frames} - hidden  # those within a planar joint or a flexible link have no frame in TF
+        links = {*robot.model.frames} - hidden  # links within a planar joint or a flexible link have no TF frame
         for link, own in zip(robot.model.links, joint_marker_sizes(robot.model)):
             if link.joint in numbers and link.name in links:
                 k = numbers[link.joint]
-                axis = robot.model.frames[link.name].R[2]  # z of the MDH frame in the URDF's
+                axis = robot.model.frames[link.name].R[2]  # z of the MDH frame, in the URDF frame
                 self._add(k, link.name, axis, size or float(own), robot.joint_types[k] == "prismatic")
         self.units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
         self.markers = [one for joint in self._joints for one in joint.shapes()]
@@ -166,7 +175,7 @@ class EffortMarkers:
             joint.value.text = f"{efforts[k]:.3g} {self.units[k]}\n{rates[k]:+.3g} {self.units[k]}/s"
 
     def _colour_shares(self, shown: DynamicsMessages) -> np.ndarray:
-        """(n,) shares that colours show; NaN where the effort rate has always been zero."""
+        """Return the utilization (n,) shown by the colours; NaN for joints whose effort rate has always been zero."""
         sizes = np.abs(shown.rates)
         self._peak_rates = np.maximum(self.PEAK_DECAY * self._peak_rates, sizes)
         known = shown.largest_use()
@@ -175,10 +184,10 @@ class EffortMarkers:
 
 
 class WholeBodyMarkers:
-    """Mass centre, zero-moment point and base wrench in the frame of the root link."""
+    """Markers of centre of mass, zero moment point and base wrench in the frame of the root link."""
 
     def __init__(self, robot: RobotFacts, size: float, unit: Sequence[float]):
-        """size, unit: see WrenchMarker."""
+        """Create the markers. size, unit: see WrenchMarker."""
         root = robot.root_link
         self._center = marker("center_of_mass", 0, Marker.SPHERE, root, 0.2 * size, colour(YELLOW))
         self._ground = marker("zero_moment_point", 0, Marker.CYLINDER, root, 0.3 * size, colour(VERMILION))
@@ -187,7 +196,7 @@ class WholeBodyMarkers:
         self.markers = [self._center, self._ground, *self._wrench.markers]
 
     def fill(self, body: WholeBody) -> None:
-        """Show a result; nothing for what is unknown."""
+        """Show a result; unknown points (NaN) are hidden."""
         for one, position in ((self._center, body.center_of_mass), (self._ground, body.zero_moment_point)):
             known = bool(np.isfinite(position).all())
             set_visible(one, known)
@@ -197,52 +206,52 @@ class WholeBodyMarkers:
 
 
 class Legend:
-    """Text above the robot: the meaning of the markers, and which limit is nearest."""
+    """Text above the robot: the meaning of the markers, and the limit with the largest utilization."""
 
-    HEIGHT, LETTER = 0.9, 0.03  # of the text above the root link, of a letter: shares of the reach
+    HEIGHT, LETTER = 0.9, 0.03  # height of the text above the root link, height of a letter; shares of the reach
 
     def __init__(self, robot: RobotFacts, reach_m: float):
         self.marker = marker("legend", 0, Marker.TEXT_VIEW_FACING, robot.root_link, self.LETTER * reach_m, WHITE)
         self.marker.pose.position.z = self.HEIGHT * reach_m
 
     def fill(self, shown: DynamicsMessages) -> None:
-        """Show the nearest limit of a result."""
+        """Show the limit with the largest utilization."""
         known = np.isfinite(shown.largest_use()).any()
         self.marker.text = ("length: effort / its limit\ncolour: effort rate / "
-                            f"{'its limit' if known else 'its largest lately'}{self._nearest(shown)}")
+                            f"{'its limit' if known else 'its recent maximum'}{self._nearest(shown)}")
 
     def _nearest(self, shown: DynamicsMessages) -> str:
-        found = [(share, one.quantities[row], one.owners[k]) for one in shown.watched
+        known = [(share, one.quantities[row], one.owners[k]) for one in shown.watched
                  for (row, k), share in np.ndenumerate(one.rows) if np.isfinite(share)]
-        if not found:
+        if not known:
             return ""
-        share, limit, owner = max(found)
-        return f"\nnearest: {limit.replace('_utilization', '').replace('_', ' ')} of {owner}, {share:.0%}"
+        share, limit, owner = max(known)
+        return f"\nlargest utilization: {limit.replace('_utilization', '').replace('_', ' ')} of {owner}, {share:.0%}"
 
 
 def cut_joint_markers(cuts: tuple[Cut, ...], model: Model, size: float) -> list[Marker]:
     """Return a sphere at both frames of each cut joint, which coincide while the loops are closed.
 
-    Frames on a platform that is no link of the model are left out: TF does not have them.
+    Frames on a platform that is not a link of the model are omitted, because TF does not contain them.
     """
-    found = []
+    markers = []
     for k, cut in enumerate(cuts):
         for end, frame, rgb, share in ((0, cut.first, SKY, 0.12), (1, cut.second, VERMILION, 0.09)):
             if frame.link >= 0:
-                found.append(_cut_sphere(2 * k + end, model, frame, share * size, rgb))
-    return found
+                markers.append(_cut_sphere(2 * k + end, model, frame, share * size, rgb))
+    return markers
 
 
 def _cut_sphere(number: int, model: Model, frame: Frame, size: float, rgb: tuple[float, float, float]) -> Marker:
-    """Return a sphere in the frame of a URDF link that belongs to the same link of the model."""
+    """Return a sphere at a frame of a cut joint, expressed in the frame of a URDF link of the same rigid body."""
     name, own = next((name, own) for name, own in model.frames.items() if own.link == frame.link)
-    made = marker("cut_joint", number, Marker.SPHERE, name, size, colour(rgb, 0.7))
-    set_position(made, np.asarray(own.R.T @ (frame.P - own.P), dtype=float).tolist())
-    return made
+    sphere = marker("cut_joint", number, Marker.SPHERE, name, size, colour(rgb, 0.7))
+    set_position(sphere, np.asarray(own.R.T @ (frame.P - own.P), dtype=float).tolist())
+    return sphere
 
 
 class ConstraintMarkers:
-    """Wrench of each cut joint, contact and wheel on a link, at its point, in the frame of the link.
+    """Markers of the wrench of each cut joint, contact and wheel on a link, at its point, in the frame of the link.
 
     size, unit: see WrenchMarker
     """
@@ -258,22 +267,26 @@ class ConstraintMarkers:
 
     def fill(self, wrenches: Mapping[str, ConstraintWrench]) -> None:
         """Show the wrenches of all constraints, by name."""
-        for name, found in wrenches.items():
+        for name, constraint in wrenches.items():
             if name not in self._wrenches:
-                self._wrenches[name] = WrenchMarker("constraint", len(self._wrenches), found.link, self._size, self._unit,
-                                                    GREEN)
-            self._wrenches[name].fill(found.wrench)
+                self._wrenches[name] = WrenchMarker("constraint", len(self._wrenches), constraint.link, self._size,
+                                                    self._unit, GREEN)
+            self._wrenches[name].fill(constraint.wrench)
             for one in self._wrenches[name].markers:
-                set_position(one, found.point)
+                set_position(one, constraint.point)
 
 
 class Markers:
-    """All markers of one model, filled in place: `changing` with every message, `whole` and `static` at lower rates."""
+    """All markers of one model. `changing` is updated with every message, `whole` and `static` at lower rates."""
 
     STATIC_LIFETIME = Duration(sec=3)
 
     def __init__(self, robot: RobotFacts, size: float = 0.0, cuts: tuple[Cut, ...] = ()):
-        """size: of each joint's marker [m]; 0: as long as its links are. cuts: joints that close loops."""
+        """Create the markers.
+
+        size : size of the marker of each joint [m]; 0: derived from the lengths of its links
+        cuts : cut joints of the loops
+        """
         reach_m = reach(robot.model)
         self._size = size or MAX_SIZE * reach_m
         weight = robot.total_mass * float(np.linalg.norm(robot.gravity_vector)) or 1.0
@@ -299,7 +312,11 @@ class Markers:
 
     def fill(self, shown: DynamicsMessages, wrenches: Mapping[str, np.ndarray],
              constraints: Mapping[str, ConstraintWrench] | None = None) -> None:
-        """Show a result, wrenches (6,) by link along the link's axes, and wrenches of loops, contacts and wheels by name."""
+        """Show a result.
+
+        wrenches    : (6,) wrenches keyed by link, expressed in the frame of the link [N, N m]
+        constraints : wrenches of cut joints, contacts and wheels, keyed by name
+        """
         self._efforts.fill(shown)
         self._constraints.fill(constraints or {})
         for link, wrench in wrenches.items():
@@ -318,7 +335,7 @@ class Markers:
 
 
 class MarkerData(NamedTuple):
-    """Content of the markers: a robot, its last results and their loads, wrenches (6,) on its links."""
+    """Content of the markers: robot, its last results, their loads, and wrenches (6,) keyed by link."""
 
     robot: ServedRobot
     out: DynamicsMessages
@@ -333,10 +350,10 @@ class MarkerPublisher:
     """
 
     QUEUE_DEPTH = 10
-    WHOLE_RATE_HZ, STATIC_RATE_HZ = 10.0, 1.0  # of markers that cost more to compute, and of those that do not change
+    WHOLE_RATE_HZ, STATIC_RATE_HZ = 10.0, 1.0  # rates of whole-body markers, which cost more, and of constant markers
 
     def __init__(self, node: Node, latest: Callable[[], MarkerData | None]):
-        """latest() returns the data to show; None while nothing is computed."""
+        """Create the publisher. latest: function that returns the data to show, or None if nothing is computed."""
         policies = [QoSPolicyKind.DEPTH, QoSPolicyKind.DURABILITY, QoSPolicyKind.HISTORY, QoSPolicyKind.RELIABILITY]
         self._publisher = node.create_publisher(MarkerArray, "~/markers", QoSProfile(depth=self.QUEUE_DEPTH),
                                                 qos_overriding_options=QoSOverridingOptions(policies))
@@ -346,7 +363,7 @@ class MarkerPublisher:
         self._rate, self._size, self._count = 0.0, 0.0, 0
 
     def configure(self, values: Values) -> None:
-        """Apply parameters, or begin with another robot."""
+        """Apply parameters; the markers are created anew, also for another robot."""
         self._markers, self._size, self._count = None, values["markers.size"], 0
         rate = values["markers.rate"] if values["publish_markers"] else 0.0
         if rate != self._rate:
@@ -363,7 +380,7 @@ class MarkerPublisher:
             else:
                 self._publisher.publish(self._message(shown))
         except Rejected:
-            pass  # counted by its input: a wrench that is out of date, a base state that is missing
+            pass  # counted by the input that is missing or too old, for instance a wrench or the base state
         except Exception:  # a failing marker must not stop the computation of torques
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 

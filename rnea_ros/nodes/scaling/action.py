@@ -1,9 +1,9 @@
-"""Action ~/follow_joint_trajectory of scaling_node, where control_msgs is installed: MoveIt and others command arms by it.
+"""Server of the action ~/follow_joint_trajectory of scaling_node, which MoveIt and others use. It requires control_msgs.
 
-A goal is a trajectory like those on ~/joint_trajectory, whose sender gets a result. An invalid one is rejected; one that
-cannot be prepared, or has to stop, is aborted when the motion is at rest. A goal that is cancelled comes to rest on its path
-and then ends; so does one whose robot leaves its path by more than the path_tolerance. It succeeds when the robot is inside
-the goal_tolerance, or where there is none when the last reference is at the goal.
+A goal is a trajectory, as on ~/joint_trajectory, with a result for its sender. Invalid goals are rejected. A goal that cannot
+be prepared, or must stop, is aborted once the robot is at rest. If a goal is cancelled, or the robot deviates from the path by
+more than path_tolerance, the motion stops on its path and the goal ends at rest. A goal succeeds when the robot is within
+goal_tolerance; without a goal_tolerance, when the last reference is at the goal.
 """
 
 from __future__ import annotations
@@ -33,24 +33,27 @@ except ImportError:
     FollowJointTrajectory = None
 
 FEEDBACK_PERIOD_S = 0.05
-FLUSH_TIMEOUT_S = 0.1  # for one turn of rclpy's executor
+FLUSH_TIMEOUT_S = 0.1  # longest wait for one task of the rclpy executor
 ERROR_CODES = {"path_tolerance": "PATH_TOLERANCE_VIOLATED", "goal_tolerance": "GOAL_TOLERANCE_VIOLATED",
          "unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
          "too_late": "OLD_HEADER_TIMESTAMP"}  # all others: INVALID_GOAL
 
 
 def _reordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPoint:
-    """Return a point with its joints in another order."""
-    made = JointTrajectoryPoint(time_from_start=point.time_from_start)
+    """Return a point with its joints in another order; order: index of each new joint in the old point."""
+    reordered = JointTrajectoryPoint(time_from_start=point.time_from_start)
     for name in ("positions", "velocities", "accelerations", "effort"):
         values = getattr(point, name)
         if len(values) > max(order):
-            setattr(made, name, [values[k] for k in order])
-    return made
+            setattr(reordered, name, [values[k] for k in order])
+    return reordered
 
 
 class DeferredActionServer(ActionServer):
-    """Action server whose goals are executed elsewhere: rclpy executes only the end of a goal, which sends its result."""
+    """Action server for goals that TrajectoryExecutor executes.
+
+    rclpy's execute callback runs only at the end of a goal, to send its result.
+    """
 
     def __init__(self, node: Node, kind: Any, name: str, **callbacks: Any):
         super().__init__(node, kind, name, execute_callback=lambda handle: kind.Result(), **callbacks)
@@ -62,7 +65,11 @@ class DeferredActionServer(ActionServer):
 
 @dataclass(eq=False)
 class ActiveGoal:
-    """Accepted goal and its outcome."""
+    """Accepted goal and its outcome.
+
+    handle     : goal handle of rclpy
+    on_outcome : called with this object at the end of the goal
+    """
 
     handle: Any
     on_outcome: Callable[[ActiveGoal], None]
@@ -77,9 +84,11 @@ class ActiveGoal:
 class FollowJointTrajectoryServer:
     """Server of the action.
 
-    read     : converts a message to a goal; may raise Rejected
-    attempt  : calls a function; counts and returns what it raises as Rejected
-    measured : joint names -> positions (n,), NaN where not measured
+    read     : function that converts a message to a goal; may raise Rejected
+    attempt  : function that calls its argument, and counts and returns the Rejected that this raises, else None
+    measured : function that returns the measured positions (n,) of joint names [rad, m]; NaN for unmeasured joints
+    kind     : type of the action
+    server   : class of the action server
     """
 
     def __init__(self, node: Node, executor: TrajectoryExecutor, health: ScalingDiagnostics,
@@ -98,13 +107,13 @@ class FollowJointTrajectoryServer:
         self._server.destroy()
 
     def flush(self) -> None:
-        """Wait until results have been sent, if the executor runs. Called by another thread."""
-        for _ in range(3):  # the goal is ended, then its result is sent; the order within a turn differs among rclpy versions
+        """Wait until results have been sent, if the rclpy executor runs. Call it from another thread than the executor."""
+        for _ in range(3):  # end of the goal, then its result; their order within one spin depends on the rclpy version
             has_run = threading.Event()
             self._node.executor.create_task(has_run.set)
             has_run.wait(FLUSH_TIMEOUT_S)
 
-    # ------------------------------------------------------------------ called by the executor
+    # ------------------------------------------------------------------ callbacks of the rclpy executor
 
     def _on_goal(self, request: Any) -> GoalResponse:
         self._health.trajectories.received += 1
@@ -113,14 +122,16 @@ class FollowJointTrajectoryServer:
     def _check(self, request: Any) -> None:
         """Raise Rejected if a goal is invalid."""
         if request.multi_dof_trajectory.points:
-            raise Rejected("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
+            raise Rejected("multi_dof", "multi_dof_trajectory has points; planar and floating joints are not supported. "
+                                        "Send joint positions in `trajectory`")
         self._executor.check(self._goal(request), self._node.get_clock().now().nanoseconds)
 
     def _goal(self, request: Any) -> Goal:
         """Return the goal of a request with its tolerances; multi_dof tolerances are ignored. Raises Rejected."""
         goal = self._read(request.trajectory)
-        given = request.path_tolerance, request.goal_tolerance, 1e-9 * nanoseconds(request.goal_time_tolerance)
-        return replace(goal, tolerances=read_tolerances(goal.joint_names, *given))
+        goal_time_s = 1e-9 * nanoseconds(request.goal_time_tolerance)
+        tolerances = read_tolerances(goal.joint_names, request.path_tolerance, request.goal_tolerance, goal_time_s)
+        return replace(goal, tolerances=tolerances)
 
     def _on_accepted(self, handle: Any) -> None:
         active = ActiveGoal(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
@@ -137,8 +148,8 @@ class FollowJointTrajectoryServer:
             active.on_end(Outcome(rejected.reason, rejected.detail))
 
     def _on_cancel(self, handle: Any) -> CancelResponse:
-        found = [active for active in self._active if active.handle == handle]
-        failed = self._attempt(lambda: [self._executor.stop("the goal was cancelled", it.on_end) for it in found])
+        cancelled = [active for active in self._active if active.handle == handle]
+        failed = self._attempt(lambda: [self._executor.stop("the goal was cancelled", it.on_end) for it in cancelled])
         return CancelResponse.REJECT if failed else CancelResponse.ACCEPT
 
     def _conclude(self, active: ActiveGoal) -> Any:
@@ -156,7 +167,7 @@ class FollowJointTrajectoryServer:
         return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=active.outcome.message)
 
     def _publish_feedback(self) -> None:
-        """Publish feedback of the goal under way."""
+        """Publish feedback for the goal that is executed."""
         if self._health.last is None or self._health.last[0] is not self._executor.motion:
             return
         motion, sample = self._health.last
@@ -180,7 +191,7 @@ class FollowJointTrajectoryServer:
             message.actual = JointTrajectoryPoint(positions=measured.tolist())
             error = reference.q - unwrap_to(measured, reference.q, motion.continuous)
             message.error = JointTrajectoryPoint(positions=error.tolist())
-        if hasattr(message, "index"):  # in newer versions: the next point of the received ones
+        if hasattr(message, "index"):  # index of the next received point, in newer versions of control_msgs
             next_point = int(np.searchsorted(times, sample.planned_time)) - (len(times) - points)
             message.index = min(max(next_point, 0), points - 1)
         return message
