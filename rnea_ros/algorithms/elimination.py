@@ -166,7 +166,7 @@ def _matching(pattern: np.ndarray) -> np.ndarray | None:
 
 
 def plan(pattern: np.ndarray, preferred: Sequence[EliminationBlock] = ()) -> list[EliminationBlock] | None:
-    """Return pivot blocks of a pattern (n, n): the preferred blocks, then the blocks of the remaining pattern with its fill-in.
+    """Return pivot blocks of a pattern (n, n): the preferred blocks, then those of the remaining pattern with fill-in.
 
     Returns None if the remaining pattern is singular.
     """

@@ -26,25 +26,25 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea check`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=urdf_validation.ACCEPTABLE,
-                        help="name of a warning (in brackets after it) that does not count for the exit code. May be "
-                        "repeated; accepted_warnings in the robot file does the same for all commands and nodes. Names: "
+                        help="name of a warning (in brackets at its end) that does not affect the exit code; may be "
+                        "repeated. accepted_warnings in the robot file has the same effect in all commands and nodes. Names: "
                         f"{', '.join(urdf_validation.ACCEPTABLE)}")
     parser.set_defaults(backend="python")
 
 
 def run_check(args: argparse.Namespace) -> CommandResult:
-    """Check the trees of a robot of any kind; loading has checked its loop closure and motors."""
+    """Run `rnea check`: return the warnings and notes about a robot. Loading has checked its loop closure and motors."""
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
     tree, names = robot.tree, robot.tree_joints
-    found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
-    notes = [warning for warning in found if warning.name in urdf_validation.NOTES and warning.name not in args.accept]
+    all_warnings = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
+    notes = [warning for warning in all_warnings if warning.name in urdf_validation.NOTES and warning.name not in args.accept]
     notes += [note for note in _unknown_efforts(tree, names) if note.name not in args.accept]
     accepted = [*tree.model.accepted_warnings]
-    accepted += [warning for warning in found if warning.name in args.accept]
-    warnings = [warning for warning in found if warning not in notes and warning not in accepted]
+    accepted += [warning for warning in all_warnings if warning.name in args.accept]
+    warnings = [warning for warning in all_warnings if warning not in notes and warning not in accepted]
     kind = "" if robot.is_fixed_tree else f" ({'; '.join(robot.description)})"
-    sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
-    lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
+    groups = (("warning", warnings), ("accepted", accepted), ("note", notes))
+    lines = [f"{word}: {text}" for word, texts in groups for text in texts]
     lines += [f"coupled motor: {text}" for text in robot.coupled_motor_speeds]
     mass = tree.total_mass
     lines.append(f"{tree.name}: {len(names)} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
@@ -54,18 +54,18 @@ def run_check(args: argparse.Namespace) -> CommandResult:
 
 
 def _missing_inertia(robot: TreeDynamics) -> list[ModelWarning]:
-    """Return warnings about joints without an inertia of links or rotors."""
+    """Return warnings about joints without link or rotor inertia."""
     if any(warning.name == "massless" for warning in robot.warnings):
         return []
     poses = np.random.default_rng(0).uniform(-1.0, 1.0, (3, robot.n))
     least = np.min([np.diagonal(robot.mass_matrix(q)) for q in poses], axis=0)
     names = [name for name, inertia in zip(robot.joint_names, least, strict=True) if inertia <= 0.0]
-    return [ModelWarning("no_inertia", f"joint '{name}' has no inertia behind it: all its torques are zero. Add "
-                         "<inertial> to its links, or rotor_inertia in the robot file") for name in names]
+    return [ModelWarning("no_inertia", f"joint '{name}' moves no inertia: its torque is always zero. Add "
+                         "<inertial> to the links after it, or rotor_inertia in the robot file") for name in names]
 
 
 def _unknown_efforts(tree: TreeDynamics, names: Collection[str]) -> list[ModelWarning]:
-    """Return a note about those of the joints whose effort limit is unknown."""
+    """Return a note about the joints in `names` with an unknown effort limit, in a list; empty if there are none."""
     limits = zip(tree.joint_names, tree.limits.effort, strict=True)
     unknown = [name for name, limit in limits if name in names and np.isnan(limit)]
     text = f"effort limit of {some(unknown)} is unknown (missing, zero or infinite)"
@@ -96,7 +96,7 @@ def model_table(robot: Robot, width: int | None = None) -> str:
     lines += format_table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
         (str(j), name, str(parent), JOINT_TYPES[sigma], *(f"{x:.6g}" for x in numbers))
         for j, (name, parent, sigma, *numbers) in enumerate(robot.mdh_table(), start=1)], "><><>>>>>>", width)
-    lines += [f"     '{link}: ...' describe the pose of platform '{link}' and are no joints of the URDF" for link in
+    lines += [f"     joints '{link}: ...' describe the pose of platform '{link}'; they are not joints of the URDF" for link in
               robot.platforms]
     names = robot.tree.joint_names
     for link in (link for link in robot.model.links if link.joint and link.joint not in names):
@@ -106,7 +106,7 @@ def model_table(robot: Robot, width: int | None = None) -> str:
 
 
 def model_data(robot: Robot) -> dict[str, Any]:
-    """Return the model for programs."""
+    """Return the model as content of a JSON file."""
     links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
     frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()
@@ -122,19 +122,19 @@ def model_data(robot: Robot) -> dict[str, Any]:
 def add_robot_file_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea robot-file`."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="robot file, or name of a profile")
-    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="also check it against this robot, and describe the result")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="also check the file with this robot, and describe the result")
     parser.add_argument("--list", action="store_true", help="print the names of the profiles")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
 
 
 def run_robot_file(args: argparse.Namespace) -> CommandResult:
-    """Check the file; the output is a robot file with comments."""
+    """Run `rnea robot-file`: check the file, and return it with comments."""
     if args.schema:
         return CommandResult(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
     if args.list:
         return CommandResult("\n".join(robot_file.profile_names()), {"profiles": robot_file.profile_names()})
     if not args.file:
-        raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
+        raise InputError("FILE is missing; the path of a robot file, the name of a profile, --list or --schema is needed")
     if args.urdf:
         robot = load(args.urdf, file := robot_file.draft(args.file), backend="python")
         notes = [f"{args.file} with {args.urdf}:", *robot.description]
@@ -152,8 +152,7 @@ def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea from-dh`."""
     parser.add_argument("table", metavar="TABLE.csv", help="columns joint, type (R or P), theta, d, a, alpha (standard) or "
                         "antecedent, gamma, b, alpha, d, theta, r (modified); optional mass, com_x ..., ixx ..., lower, "
-                        "upper, "
-                        "effort, velocity; angles in rad, pi/2 allowed")
+                        "upper, effort, velocity; angles in rad, pi/2 allowed")
     parser.add_argument("--convention", choices=CONVENTIONS, help="default: modified if a column antecedent, gamma, b or r "
                         "exists, else standard")
     parser.add_argument("--name", help="name of the robot; default: name of the table")

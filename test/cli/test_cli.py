@@ -85,7 +85,7 @@ def test_check_prints_warnings_and_accepts_known_ones(tmp_path, capsys):
     assert main.main(["check", str(suspicious)]) == 1
     text = capsys.readouterr().out
     assert "warning: link 'b': inertia breaks the triangle inequality" in text and "note: joint 'ab' has no <limit>" in text
-    assert "warning: joint 'bc' has no inertia behind it" in text and text.endswith("2 warnings\n")
+    assert "warning: joint 'bc' moves no inertia" in text and text.endswith("2 warnings\n")
     known = ["--accept", "triangle_inequality"]
     assert main.main(["check", str(suspicious), *known]) == 1
     assert capsys.readouterr().out.endswith("1 warning\n")

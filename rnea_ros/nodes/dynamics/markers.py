@@ -113,7 +113,7 @@ class _JointMarker(NamedTuple):
 
 
 class EffortMarkers:
-    """Markers of effort and effort rate at each joint, in the frame of its child link (RViz's Effort display requires +z axes).
+    """Markers of effort and effort rate at each joint, in the frame of its child link (RViz's own display requires +z axes).
 
     The length is |effort| / limit: an arc about the axis of a revolute joint, a full circle at the limit, with a faint ring
     for the limit; an arrow along the axis of a prismatic joint. Half of the full length is shown if the limit is unknown. The

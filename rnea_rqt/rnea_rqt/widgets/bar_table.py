@@ -8,7 +8,7 @@ import numpy as np
 
 from rnea_rqt.data import OPTIONAL, QUANTITIES, Peaks, Robot, Sample, unknown, utilization
 from rnea_rqt.qt import Action, Qt, QtCore, QtWidgets, Signal
-from rnea_rqt.widgets.bars import SIGMAS, Bar, paint_bar, paint_words
+from rnea_rqt.widgets.bars import N_STDS, Bar, paint_bar, paint_text
 from rnea_rqt.widgets.theme import number, theme
 
 WIDEST = "−0000 N m/s 000 %"  # text that a cell has room for
@@ -86,7 +86,7 @@ class BarModel(QtCore.QAbstractTableModel):
     def _words(self, row: int, column: int) -> str:
         bar = self.bar(row, column)
         limits = "not known" if isnan(bar.high) else f"{number(bar.low)} to {number(bar.high)} {bar.unit}"
-        band = "" if isnan(bar.std) else f"\n2 sigma: ±{number(SIGMAS * bar.std)} {bar.unit}"
+        band = "" if isnan(bar.std) else f"\n2 sigma: ±{number(N_STDS * bar.std)} {bar.unit}"
         return (f"{self.robot.rows[row]}, {QUANTITIES[column].title}: {number(bar.value)} {bar.unit}\nlimits: {limits}{band}\n"
                 f"held peaks: {number(bar.least)} to {number(bar.most)} {bar.unit}")
 
@@ -99,7 +99,7 @@ class BarDelegate(QtWidgets.QStyledItemDelegate):
         if isfinite(bar.value):
             colours = theme(option.palette)
             painter.save()
-            paint_words(painter, rect, bar, colours)
+            paint_text(painter, rect, bar, colours)
             paint_bar(painter, rect.adjusted(0, painter.fontMetrics().height() + 3, 0, -1), bar, colours)
             painter.restore()
 

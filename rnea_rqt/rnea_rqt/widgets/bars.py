@@ -1,4 +1,4 @@
-"""One bar, painted: a value between its limits, with held peaks and a band of two standard deviations."""
+"""Painting of one bar: a value between its limits, with peak values and a band of two standard deviations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from typing import NamedTuple
 from rnea_rqt.qt import Qt, QtCore, QtGui
 from rnea_rqt.widgets.theme import Theme, number, percent
 
-ROOM = 1.2  # the cell ends at this share of the limits, so that one sees how far they are passed
-SIGMAS = 2.0
+RANGE_FACTOR = 1.2  # range of the bar over the limits: shows by how much they are exceeded
+N_STDS = 2.0  # half width of the band in standard deviations
 
 
 class Bar(NamedTuple):
-    """Content of one cell; NaN: unknown."""
+    """Content of one bar; NaN: unknown.
+
+    unit      : unit of the value; empty: a utilization, displayed in percent
+    stale     : True if the value is outdated
+    low, high : limits
+    std       : standard deviation
+    least, most : peak values since the last reset
+    use, least_use, most_use : utilization of the limit by the value and by both peaks
+    """
 
     unit: str
     stale: bool
@@ -21,17 +29,18 @@ class Bar(NamedTuple):
     low: float
     high: float
     std: float
-    least: float  # held peaks
+    least: float
     most: float
-    use: float  # share of the limit on this side of zero
+    use: float
     least_use: float
     most_use: float
 
 
-def paint_words(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:
+def paint_text(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:
+    """Paint the value on the left and the utilization on the right."""
     align = Qt.AlignmentFlag
     value = f"{number(bar.value)} {bar.unit}" if bar.unit else percent(bar.value)
-    use = "no limit" if isnan(bar.use) else percent(bar.use) if bar.unit else ""  # of a share, its value says it
+    use = "no limit" if isnan(bar.use) else percent(bar.use) if bar.unit else ""  # without unit: same as value
     painter.setPen(colours.dim if bar.stale else colours.text)
     painter.drawText(rect, align.AlignLeft | align.AlignTop, value)
     painter.setPen(colours.over if bar.use > 1.0 and not bar.stale else colours.dim)
@@ -39,7 +48,7 @@ def paint_words(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours:
 
 
 def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:
-    """Paint the track between the limits, the bar from zero, its band, limits and peaks."""
+    """Paint the track between the limits, the bar from zero to the value, the band, the limits and the peaks."""
     begin, end = _span(bar)
     left, top, height, scale = rect.left(), rect.top(), rect.height(), rect.width() / (end - begin)
 
@@ -59,7 +68,7 @@ def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: T
         painter.fillRect(rect, colours.faint)
     fill(0.0, bar.value, 1.0, colours.off if bar.stale else colours.of_use(bar.use))
     if bar.std > 0.0:
-        fill(bar.value - SIGMAS * bar.std, bar.value + SIGMAS * bar.std, 3.0, colours.band)
+        fill(bar.value - N_STDS * bar.std, bar.value + N_STDS * bar.std, 3.0, colours.band)
     if begin < 0.0:
         mark(0.0, 1.0, 1.0, colours.dim)
     for limit in (bar.low, bar.high):
@@ -71,9 +80,9 @@ def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: T
 
 
 def _span(bar: Bar) -> tuple[float, float]:
-    """Return the range of the cell: slightly more than the limits, or than the peaks if a limit is unknown."""
+    """Return the range of the bar: slightly wider than the limits, or than the peaks if a limit is unknown."""
     least, most = min(bar.value, 0.0, bar.least), max(bar.value, 0.0, bar.most)
     size = max(-least, most) or 1.0
     low = bar.low if isfinite(bar.low) else -size
     high = bar.high if isfinite(bar.high) else size
-    return ROOM * low, ROOM * high or 1.0
+    return RANGE_FACTOR * low, RANGE_FACTOR * high or 1.0

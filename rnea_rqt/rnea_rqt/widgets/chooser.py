@@ -1,4 +1,4 @@
-"""Selection of the node to watch: existing nodes, and the chosen one, also while it is away."""
+"""Selector of the node to monitor: lists the running nodes, and the selected one even if it is not running."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ NO_NODE = "none yet"
 
 
 class NodeChooser(QtWidgets.QComboBox):
-    """Selector that chooses the first node, until the user chooses one."""
+    """Selector of a node. It selects the first available node by default.
+
+    node : full name of the selected node; empty: none
+    """
 
     chosen = Signal(str)  # full name of a node
 
@@ -21,7 +24,7 @@ class NodeChooser(QtWidgets.QComboBox):
         self.offer([])
 
     def offer(self, nodes: list[str]) -> None:
-        """Set the nodes that exist now."""
+        """Set the full names of the running nodes."""
         if not self.node and nodes:
             self.choose(nodes[0])
         shown = sorted({*nodes, *filter(None, [self.node])}) or [NO_NODE]
@@ -35,6 +38,7 @@ class NodeChooser(QtWidgets.QComboBox):
         self.choose(self.itemText(row))
 
     def choose(self, node: str) -> None:
+        """Select a node by its full name, and emit `chosen` if it changes."""
         if node not in ("", NO_NODE, self.node):
             self.node = node
             if self.findText(node) < 0:
