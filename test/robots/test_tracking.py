@@ -230,7 +230,7 @@ def test_unreachable_platform_motion_is_rejected_with_a_reason(platforms):
         with pytest.raises(Rejected) as error:
             tracker.follow(*sample)
         assert error.value.reason == reason and tracker.last is last and tracker.counts[reason] >= 1
-    with pytest.raises(Rejected, match="one sample at a time"):
+    with pytest.raises(Rejected, match="a tracker requires one sample"):
         tracker.follow(np.zeros((2, 3)), *rest)
     tracker.forget()
     found = tracker.follow(np.zeros(3), *rest)
