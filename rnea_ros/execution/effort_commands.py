@@ -1,14 +1,14 @@
-"""Effort commands from the model: an arm floats by gravity and friction compensation, or gets the torque of a desired motion.
+"""Effort commands from the model: gravity compensation, friction compensation, or feed-forward of a desired motion.
 
-The effort that is commanded is what the robot's own controller does not add (EffortConvention). It is bounded at every call,
-for every input: a state that jumps, is missing or not finite, another payload, other limits, another mode. With the
-commanded joint torque u [N m] and the time dt since the last command, at most `max_step_s`,
+The commanded effort excludes the terms that the controller of the robot adds (EffortConvention). It is bounded at every call
+and for every input: states that jump, are missing or not finite, a new payload, new limits, a new mode. For the commanded
+joint torque u [N m] and the time dt since the last command, at most `max_step_s`,
 
-    |u - u_last| <= R dt,  R the smallest of the limits of torque rate and of the effort limit over `rise_time`
-    |u| and |u + what the controller adds| stay within the effort limit
+    |u - u_last| <= R dt, where R is the smallest of the torque rate limits and effort limit / `rise_time`
+    |u| and |u + added terms| are within the effort limit
 
-A support factor rises from 0 to 1 within `ramp_time` when commands begin, and falls back when they end or the states are
-older than `timeout`; then the commands end at zero. Another convention, or other joints, apply after such an end.
+A support factor rises from 0 to 1 within `ramp_time` when commands begin. It falls to 0 when they end, or when states are
+older than `timeout`; the last command is zero. A new convention or new joints take effect after such an end.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MODES = ("none", "gravity", "gravity_friction", "feedforward")
 class CommandTuning:
     """Bounds on jumps of measured states."""
 
-    max_step_s: float = 0.02  # longest time between two commands that counts for a change [s]
-    min_sample_s: float = 0.005  # time between two states below which jitter of their arrival could look like a jump [s]
-    max_speed: float = 50.0  # speed above which a change of position is a jump, without a velocity limit [rad/s, m/s]
-    max_limit_speeds: float = 3.0  # the same speed in velocity limits: robots exceed those of their URDFs
-    # speed below which friction compensation fades: the sign of a noisy velocity is not known [rad/s, m/s]
+    max_step_s: float = 0.02  # longest time step for the change of a command [s]
+    min_sample_s: float = 0.005  # margin for jitter of the arrival of states in the detection of jumps [s]
+    max_speed: float = 50.0  # speed above which a change of position is a jump, if the velocity limit is unknown [rad/s, m/s]
+    max_limit_speeds: float = 3.0  # this speed over the velocity limit, if it is known; robots exceed the limits of their URDF
+    # speed below which friction compensation is reduced, because the sign of a noisy velocity is uncertain [rad/s, m/s]
     fade_speed: float = 0.05
 
 
@@ -48,10 +48,10 @@ class CommandOptions:
     """Options of effort commands.
 
     mode           : one of MODES
-    ramp_time      : time in which the support rises from zero to all of it, and falls back [s]
-    rise_time      : shortest time in which an effort changes by its limit [s]
-    timeout        : age of the last usable state from which the support falls [s]
-    friction_share : share of the friction that is compensated where the velocity is measured; above 1 an arm moves by itself
+    ramp_time      : time in which the support factor rises from 0 to 1, and falls back [s]
+    rise_time      : shortest time for a change of an effort from zero to its limit [s]
+    timeout        : age of the last usable state above which the support factor falls [s]
+    friction_share : share of the friction that is compensated at measured velocities; from 1 an arm may move on without a push
     """
 
     mode: str = "none"
@@ -62,7 +62,7 @@ class CommandOptions:
 
 
 class JointCommand(NamedTuple):
-    """Command of all joints, (n,) each: position [rad, m], velocity, effort in the units of the convention."""
+    """Command of all joints, (n,) each: position [rad, m], velocity [rad/s, m/s], effort in the unit of the convention."""
 
     position: np.ndarray
     velocity: np.ndarray
@@ -71,7 +71,13 @@ class JointCommand(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """Robot, convention and limits (n,) of the commanded joint torque that belong together."""
+    """Robot, convention, and limits of its commands, (n,) each.
+
+    lower, upper : limits of the joint torque [N m, N]
+    rate         : limit of its rate [N m/s, N/s]
+    speed        : speed above which a change of position is a jump [rad/s, m/s]
+    is_angle     : whether the position is an angle
+    """
 
     robot: Robot
     convention: EffortConvention
@@ -79,22 +85,22 @@ class _Target:
     upper: np.ndarray
     rate: np.ndarray
     speed: np.ndarray
-    turns: np.ndarray
+    is_angle: np.ndarray
 
     def is_continued_by(self, other: _Target) -> bool:
-        """Return whether commands for `other` mean the same as those for this one."""
+        """Return whether commands for `other` have the same joints and the same convention."""
         return self.robot.joint_names == other.robot.joint_names and self.convention == other.convention
 
 
 class EffortCommander:
-    """Effort commands of a robot, state by state. Times are those of one steady clock [s].
+    """Computation of the effort commands of a robot from a stream of states. Times are those of one monotonic clock [s].
 
     joint_names : joints of the commands, in their order
-    is_active   : whether commands are sent: from the first one until the last, which is zero
-    support     : share of the support that is commanded, 0 to 1
-    torque      : commanded joint torque (n,) of the last command [N m, N]
-    rejected    : number of states that were not used, by reason
-    limited     : number of commands in which a limit of effort or of its rate changed the value
+    is_active   : True from the first command to the last one, which is zero
+    support     : support factor, 0 to 1
+    torque      : (n,) joint torque of the last command [N m, N]
+    rejected    : number of rejected states, keyed by reason
+    limited     : number of commands that a limit of effort or effort rate changed
     """
 
     def __init__(self) -> None:
@@ -107,11 +113,11 @@ class EffortCommander:
 
     def _reset(self) -> None:
         self.is_active, self.support, self.is_stale = False, 0.0, False
-        self._time = self._seen = -np.inf
-        self._position: np.ndarray | None = None  # of the last usable state
-        self._wanted = self.torque = np.zeros(self._target.robot.n if self._target else 0)
-        self._added = np.zeros_like(self.torque)  # torque that the robot's controller adds
-        self._desired = self._wanted, self._wanted  # position and velocity of the command
+        self._time = self._last_state_time = -np.inf
+        self._position: np.ndarray | None = None  # position of the last usable state
+        self._goal_torque = self.torque = np.zeros(self._target.robot.n if self._target else 0)
+        self._added = np.zeros_like(self.torque)  # torque added by the controller of the robot
+        self._desired = self._goal_torque, self._goal_torque  # position and velocity of the command
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -123,17 +129,18 @@ class EffortCommander:
 
     @property
     def timeout(self) -> float:
-        """Age of a state from which commands end [s]."""
+        """Age of the last usable state above which commands end [s]."""
         return self._options.timeout
 
     # ------------------------------------------------------------------ configuration
 
     def configure(self, robot: Robot, limits: Limits, options: CommandOptions,
                   convention: EffortConvention = TOTAL.commanded) -> None:
-        """Use a robot, its limits and options from now on. While commands are sent nothing jumps, see the module.
+        """Set the robot, its limits and options. Active commands change continuously, see the module.
 
-        robot : a tree on a fixed base
-        Raises InputError, and changes nothing, if commands are wanted and the robot or its limits do not allow them.
+        robot : tree on a fixed base
+
+        Raises InputError, without any change, if the mode is not none and the robot or its limits do not allow commands.
         """
         target = None if options.mode == "none" else _target(robot, limits, options, convention)
         self._options = options
@@ -149,15 +156,17 @@ class EffortCommander:
 
     @property
     def is_ending(self) -> bool:
-        """Return whether the support falls to zero: switched off, states too old, or another convention or robot waits."""
+        """True if the support factor falls: commands disabled, states too old, or a new robot or convention pending."""
         return self._options.mode == "none" or self._next is not None or self.is_stale
 
     # ------------------------------------------------------------------ commands
 
     def compensate(self, now: float, q: np.ndarray, qd: np.ndarray) -> JointCommand | None:
-        """Return the command that compensates gravity, and friction if the mode has it, at a measured state.
+        """Return the command that compensates gravity, and friction in mode gravity_friction, at a measured state.
 
-        qd: NaN for joints whose velocity is unknown: their friction is not compensated
+        now : time [s]
+        q   : (n,) positions [rad, m]
+        qd  : (n,) velocities [rad/s, m/s]; NaN: unknown, friction is not compensated
         """
         target = self._target
         if not self._accept(now, q, np.nan_to_num(qd)) or target is None:
@@ -174,8 +183,10 @@ class EffortCommander:
                      is_measured: bool) -> JointCommand | None:
         """Return the command with the torque tau of a desired motion.
 
-        q, qd       : position and velocity that tau is for
-        is_measured : whether these are measured: friction is then compensated as in `compensate`, which noise does not excite
+        now         : time [s]
+        q, qd       : (n,) position and velocity of the motion
+        tau         : (n,) joint torque [N m, N]
+        is_measured : True if q and qd are measured: friction is then compensated as in `compensate`, robust to noise
         """
         target = self._target
         if not self._accept(now, q, qd, tau) or target is None:
@@ -183,16 +194,16 @@ class EffortCommander:
         robot = target.robot
         friction = robot.friction(qd)[0]
         if is_measured:
-            soft = self._measured_friction(robot, qd)
-            tau, friction = tau - friction + soft, soft
+            compensated = self._measured_friction(robot, qd)
+            tau, friction = tau - friction + compensated, compensated
         added = target.convention.added(robot.gravity(q), friction)
         return self._command(now, tau - added, added, q, qd)
 
     def elapse(self, now: float) -> JointCommand | None:
-        """Return the command that is due without a new state: while the support falls. None if none is due."""
+        """Return the command that is due without a new state, while the support factor falls; None if no command is due."""
         if not self.is_active:
             return None
-        self.is_stale = now - self._seen > self._options.timeout
+        self.is_stale = now - self._last_state_time > self._options.timeout
         return self._step(now) if self.is_ending else None
 
     def _measured_friction(self, robot: Robot, qd: np.ndarray) -> np.ndarray:
@@ -200,7 +211,7 @@ class EffortCommander:
         return self._options.friction_share * np.tanh(np.abs(known) / TUNING.fade_speed) * robot.friction(known)[0]
 
     def _accept(self, now: float, q: np.ndarray, *others: np.ndarray) -> bool:
-        """Return whether a state can be used; count why not."""
+        """Return whether a state is usable; count rejected states by reason."""
         target = self._target
         if target is None or (self._options.mode == "none" and not self.is_active):
             return False
@@ -209,16 +220,22 @@ class EffortCommander:
             return False
         if self._position is not None:
             change = q - self._position
-            change = np.where(target.turns, np.remainder(change + np.pi, 2.0 * np.pi) - np.pi, change)  # gravity is periodic
-            if (np.abs(change) > target.speed * (now - self._seen + TUNING.min_sample_s)).any():
+            # gravity is periodic in angles
+            change = np.where(target.is_angle, np.remainder(change + np.pi, 2.0 * np.pi) - np.pi, change)
+            if (np.abs(change) > target.speed * (now - self._last_state_time + TUNING.min_sample_s)).any():
                 self.rejected["jump"] += 1
                 return False
-        self._position, self._seen = np.array(q), now
+        self._position, self._last_state_time = np.array(q), now
         return True
 
     def _command(self, now: float, wanted: np.ndarray, added: np.ndarray, *desired: np.ndarray) -> JointCommand | None:
-        """Return the next command towards a commanded joint torque."""
-        self._wanted, self._added = wanted, added
+        """Return the next command towards a joint torque (n,).
+
+        wanted  : joint torque to command [N m, N]
+        added   : joint torque added by the controller of the robot [N m, N]
+        desired : position and velocity of the command
+        """
+        self._goal_torque, self._added = wanted, added
         self._desired = np.array(desired[0]), np.array(desired[1])
         self.is_stale = False
         if not self.is_active and not self.is_ending:
@@ -233,9 +250,9 @@ class EffortCommander:
         self._time = now
         change = dt / self._options.ramp_time
         self.support = float(np.clip(self.support + (-change if self.is_ending else change), 0.0, 1.0))
-        wanted = self.support * self._wanted
+        wanted = self.support * self._goal_torque
         goal = wanted
-        if self.support > 0.0:  # at zero the rounding of the difference below would never end
+        if self.support > 0.0:  # at zero, rounding of the difference below would leave a nonzero command
             whole = np.clip(wanted + self._added, target.lower, target.upper)
             goal = np.clip(whole - self._added, target.lower, target.upper)
         step = target.rate * dt
@@ -249,7 +266,7 @@ class EffortCommander:
         return command
 
     def _end(self) -> None:
-        """Use what waited for the end, now that the last command, zero, is made."""
+        """Apply a pending configuration after the last command, which is zero."""
         if self._next is not None:
             self._target, self._next = self._next, None
         self._reset()
@@ -257,7 +274,7 @@ class EffortCommander:
     # ------------------------------------------------------------------ for diagnostics
 
     def findings(self) -> Mapping[str, object]:
-        """Return mode, support and counts, for diagnostics."""
+        """Return mode, stage, support factor and counts for diagnostics."""
         stage = "off" if not self.is_active else "ending" if self.is_ending else "active" if self.support == 1.0 else "rising"
         return {"commands": self._options.mode, "commands.stage": stage, "commands.support": f"{self.support:.3f}",
                 "commands.limited": self.limited,
@@ -265,15 +282,16 @@ class EffortCommander:
 
 
 def _target(robot: Robot, limits: Limits, options: CommandOptions, convention: EffortConvention) -> _Target:
-    """Return the limits of commands. Raises InputError for a mode, robot or limit that does not allow them."""
+    """Return robot and limits of commands. Raises InputError for a mode, robot or limit that does not allow commands."""
     if options.mode not in MODES:
         raise InputError(f"mode of effort commands is '{options.mode}'; allowed are {', '.join(MODES)}")
     if not robot.is_fixed_tree:
-        raise InputError(f"effort commands serve trees on a fixed base; this robot is a {robot.kind}")
+        raise InputError(f"robot '{robot.name}' is a {robot.kind}; effort commands require a tree on a fixed base")
     unknown = [name for name, limit in zip(robot.joint_names, limits.effort) if not np.isfinite(limit)]
     if unknown:
-        raise InputError(f"effort commands need the effort limit of every joint, that of {some(unknown)} is unknown: set "
-                         "joint_limits.<joint>.max_effort, or max_effort in the robot file's section limits")
+        raise InputError(f"the effort limit of {some(unknown)} is unknown; effort commands require the limits of all joints. "
+                         "Set "
+                         "joint_limits.<joint>.max_effort, or max_effort in section limits of the robot file")
     upper = np.array(limits.effort)
     lower = -upper
     if (sided := two_sided_limits(robot.model, robot.joint_names, limits, "effort")) is not None:
@@ -281,5 +299,5 @@ def _target(robot: Robot, limits: Limits, options: CommandOptions, convention: E
     largest = np.maximum(upper, -lower)
     rate = np.fmin(np.fmin(limits.effort_rate, limits.commanded_effort_rate), largest / options.rise_time)
     speed = np.where(np.isfinite(limits.velocity), TUNING.max_limit_speeds * limits.velocity, TUNING.max_speed)
-    turns = np.array([kind != "prismatic" for kind in robot.joint_types])
-    return _Target(robot, convention, lower, upper, rate, np.maximum(speed, 1.0), turns)
+    is_angle = np.array([kind != "prismatic" for kind in robot.joint_types])
+    return _Target(robot, convention, lower, upper, rate, np.maximum(speed, 1.0), is_angle)

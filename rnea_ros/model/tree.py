@@ -1,8 +1,8 @@
-"""The robot as a frozen tree of links in modified Denavit-Hartenberg frames.
+"""Immutable model of a robot: a tree of links in modified Denavit-Hartenberg frames.
 
 Links are numbered as in khalil-rne: link 0 is the root, and the antecedent of link j has a smaller number. A link with
-sigma = 2 is a massless frame fixed in its antecedent. Joint coordinates are the user's: several links may
-follow one coordinate (mimic joints), each with ``q_link = multiplier * q[coordinate] + offset``.
+sigma = 2 is a massless frame fixed to its antecedent. Coordinates are the joints of the public interface; several links may
+depend on one coordinate (mimic joints), each with ``q_link = multiplier * q[coordinate] + offset``.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from . import mdh
 from .beams import FlexibleLink
 from .drives import TOTAL, Drive, DriveLimit, Efforts, Supply, VelocityByPosition
 
-NO_COORDINATE = -1
+NO_COORDINATE = -1  # coordinate of the root and of fixed frames
 
 
 def frozen(values: Any) -> np.ndarray:
-    """Return a read-only float copy with a standard dtype, which arrays from a pickle lack."""
+    """Return a read-only float copy with the standard dtype, also of unpickled arrays, whose dtype object differs."""
     values = np.asarray(values, dtype=float)
-    array = np.empty(values.shape)  # numpy 1's copies have the dtype of what was copied
+    array = np.empty(values.shape)  # a copy in numpy 1 would keep the dtype object
     array[...] = values
     array.flags.writeable = False
     return array
 
 
 class Frozen:
-    """Base of dataclasses with read-only arrays, also in copies from a pickle."""
+    """Base class of dataclasses whose arrays are read-only, also after unpickling."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]  # of a dataclass
@@ -51,19 +51,19 @@ def _restored(kind: type, values: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class JointDynamics:
-    """Dynamics of a joint besides the rigid links: rotor behind a gear, friction, offset (khalil-rne (30), (44)).
+    """Dynamics of a joint in addition to the rigid links: rotor, gear, friction, offset (khalil-rne (30), (44)).
 
-    rotor_inertia : inertia of the rotor about its own axis, before the gear [kg m^2]
-    gear_ratio    : rotor turns for one turn of the joint [-] (prismatic joints: rad/m)
+    rotor_inertia : moment of inertia of the rotor about its axis, on the motor side of the gear [kg m^2]
+    gear_ratio    : rotor velocity divided by joint velocity [-] (prismatic joints: rad/m)
     coulomb       : Coulomb friction [N m or N]
     viscous       : viscous friction [N m s/rad or N s/m]
     offset        : constant torque [N m or N]
-    smoothing     : speed at which tanh replaces the jump of the Coulomb term [rad/s or m/s]
-    stribeck      : Coulomb friction near rest, above (or below) that at speed [N m or N]
-    stribeck_velocity : speed within which it counts [rad/s or m/s]
-    asymmetry     : viscous friction forwards above that backwards, half the difference [N m s/rad or N s/m]
-    load_dependent : friction as a share of the torque that the joint transmits, that of the rotor included [-]
-    load_smoothing : torque at which the share begins to apply, so that this friction has no jump [N m or N]
+    smoothing     : velocity scale at which tanh replaces the discontinuity of the Coulomb term [rad/s or m/s]
+    stribeck      : additional Coulomb friction near zero velocity, may be negative [N m or N]
+    stribeck_velocity : velocity scale of this term [rad/s or m/s]
+    asymmetry     : half the difference between the viscous friction of positive and negative velocity [N m s/rad or N s/m]
+    load_dependent : friction as a share of the torque that the joint transmits, including that of the rotor [-]
+    load_smoothing : torque scale that smooths the absolute value of this torque at zero [N m or N]
     """
 
     rotor_inertia: float = 0.0
@@ -82,41 +82,44 @@ class JointDynamics:
         for f in fields(self):
             value = getattr(self, f.name)
             if not isinstance(value, Real) or not abs(value) <= sys.float_info.max:  # type: ignore[operator]
-                raise InputError(f"joint dynamics {f.name} is {shown(value)}; it must be a finite number")
+                raise InputError(f"joint dynamics {f.name} is {shown(value)}; a finite number is needed")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
-            raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
+            raise InputError(f"rotor_inertia is {self.rotor_inertia:g}, coulomb {self.coulomb:g}, viscous {self.viscous:g}; "
+                             "numbers that are not negative are needed")
         for name, what in (("smoothing", "speed"), ("stribeck_velocity", "speed"), ("load_smoothing", "torque")):
             if getattr(self, name) <= 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be a {what} above zero")
+                raise InputError(f"{name} is {getattr(self, name)}; a {what} above zero is needed")
         if not 0.0 <= self.load_dependent < 1.0:
             raise InputError(f"load_dependent is {self.load_dependent}; a share from 0 to below 1 is needed")
         if self.stribeck < -self.coulomb or abs(self.asymmetry) > self.viscous:
             raise InputError(f"friction must oppose motion: stribeck is {self.stribeck:g}, at least -coulomb, "
-                             f"{-self.coulomb:g}, is needed; asymmetry is {self.asymmetry:g}, at most viscous, "
-                             f"{self.viscous:g}, either way")
+                             f"{-self.coulomb:g}, is needed; asymmetry is {self.asymmetry:g}, from -viscous to viscous, "
+                             f"{self.viscous:g}, is needed")
         inertia, ratio = float(self.rotor_inertia), float(self.gear_ratio)
         if not math.isfinite(inertia * (ratio * ratio)):  # ** would raise
-            raise InputError(f"gear_ratio is {ratio:g}: squared, times rotor_inertia {inertia:g}, it is beyond any number")
+            raise InputError(f"gear_ratio is {ratio:g}, rotor_inertia {inertia:g}: their product gear_ratio^2 rotor_inertia "
+                             "must "
+                             "be a finite number")
 
     @property
     def armature(self) -> float:
-        """Rotor inertia at the joint, Ia."""
+        """Rotor inertia reflected to the joint, Ia [kg m^2 or kg]."""
         return self.rotor_inertia * self.gear_ratio**2
 
     @property
     def breakaway(self) -> float:
-        """Largest Coulomb friction at any speed [N m or N]."""
+        """Largest Coulomb friction over all velocities [N m or N]."""
         return max(self.coulomb, self.coulomb + self.stribeck)
 
 
 @dataclass(frozen=True)
 class CoupledMotor:
-    """Motor that turns with several joints: its speed is the sum of ratios times joint velocities.
+    """Motor of a coupled transmission: its velocity is the sum of the ratios times the joint velocities.
 
     name        : "coupling.motor", as in the robot file
-    coordinates : numbers of the joints that turn it
-    ratios      : turns of the rotor for one turn of each of these joints [-] (prismatic joints: rad/m)
-    term        : rotor inertia and friction at the motor's shaft, at the speed of the motor; gear_ratio is 1
+    coordinates : indices of the joints that turn it
+    ratios      : rotor velocity per velocity of each of these joints [-] (prismatic joints: rad/m)
+    term        : rotor inertia and friction on the motor side; gear_ratio is 1
     """
 
     name: str
@@ -125,18 +128,18 @@ class CoupledMotor:
     term: JointDynamics
 
     def motion(self, qd: Any) -> Any:
-        """Return the speed of the motor from joint velocities (n,), or (n, ...); likewise for accelerations and jerks."""
+        """Return the velocity of the motor for joint velocities (n,) or (n, ...); also for accelerations and jerks."""
         return sum(qd[k] * ratio for k, ratio in zip(self.coordinates, self.ratios, strict=True))
 
 
 @dataclass(frozen=True)
 class ContactCalibration:
-    """Effort that the model leaves unexplained at one joint in free motion, and the contact threshold beside it.
+    """Error of the modelled effort of one joint in free motion, and its contact threshold.
 
-    offset    : constant part [N m, N]
-    coulomb   : part with the sign of the velocity, beside the declared Coulomb friction [N m, N]
-    viscous   : part proportional to the velocity, beside the declared viscous friction [N m s/rad, N s/m]
-    threshold : external effort that counts as a contact, in standard deviations of the model's error; NaN: the default
+    offset    : constant error [N m, N]
+    coulomb   : Coulomb friction in addition to the declared one [N m, N]
+    viscous   : viscous friction in addition to the declared one [N m s/rad, N s/m]
+    threshold : external effort above which a contact is reported, in standard deviations of the model error; NaN: default
     """
 
     offset: float = 0.0
@@ -147,10 +150,10 @@ class ContactCalibration:
 
 @dataclass(frozen=True, eq=False)
 class Link(Frozen):
-    """One row of the tree.
+    """Link of the tree, with its joint and its frame.
 
     name, joint : URDF names of the link and of the joint that moves it ("" for the root and fixed frames)
-    parent      : number of the antecedent, a(j)
+    parent      : index of the antecedent, a(j)
     sigma       : 0 revolute, 1 prismatic, 2 fixed frame
     gamma, b, alpha, d, theta, r : see mdh.py; theta and r at joint variable zero
     coordinate, multiplier, offset : the joint variable is multiplier * q[coordinate] + offset
@@ -198,7 +201,7 @@ class Link(Frozen):
 
 @dataclass(frozen=True)
 class Joint:
-    """A coordinate of the user: name, type ("revolute", "continuous", "prismatic") and limits, NaN where unknown."""
+    """Coordinate of the public interface: name, type ("revolute", "continuous", "prismatic") and limits; NaN: unknown."""
 
     name: str
     type: str
@@ -214,13 +217,16 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Limits(Frozen):
-    """Limits of the n coordinates, read-only arrays (n,), NaN where unknown.
+    """Limits of the n coordinates: read-only arrays (n,); NaN: unknown.
 
-    effort, effort_rate   : of the whole joint torque, gravity and friction included, and of its rate
-    commanded_effort_rate : of the rate of the joint torque without what the robot's controller adds by itself
-                            (commanded_effort of the robot file) [N m/s, N/s], at the joint
+    lower, upper          : position limits [rad, m]
+    velocity, acceleration, jerk : limits of absolute values [rad/s, m/s] and so on
+    effort, effort_rate   : limits of the whole joint torque, gravity and friction included, and of its rate
+                            [N m, N], [N m/s, N/s]
+    commanded_effort_rate : limit of the rate of the joint torque without the terms that the controller of the robot adds
+                            (commanded_effort of the robot file), at the joint [N m/s, N/s]
 
-    No URDF has a limit of either rate, a robot file has; acceleration and jerk came with URDF 1.2.
+    The limits of both rates come from robot files, never from a URDF; acceleration and jerk require URDF 1.2.
     """
 
     lower: np.ndarray
@@ -237,9 +243,9 @@ class Limits(Frozen):
         return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
     def share(self, effort: float = 1.0, effort_rate: float = 1.0, velocity: float = 1.0, acceleration: float = 1.0) -> Limits:
-        """Return limits with shares of those of torque, of both torque rates, velocity and acceleration.
+        """Return the limits multiplied by shares; effort_rate applies to both limits of effort rates.
 
-        Raises InputError beyond 0 to 1.
+        Raises InputError for shares that are not in (0, 1].
         """
         shares = {"effort": effort, "effort_rate": effort_rate, "commanded_effort_rate": effort_rate, "velocity": velocity,
                   "acceleration": acceleration}
@@ -252,7 +258,7 @@ class Limits(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Frame(Frozen):
-    """A URDF link frame: constant pose (R, P) in the frame of link number `link`."""
+    """Frame of a URDF link: constant pose (R, P) in the MDH frame of link number `link`."""
 
     link: int
     R: np.ndarray
@@ -261,21 +267,22 @@ class Frame(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Model(Frozen):
-    """Frozen tree: geometry, inertias, joint dynamics, limits.
+    """Immutable model of a tree: geometry, inertias, joint dynamics, limits.
 
     links  : link 0 (root) to N
     joints : the n coordinates, in the order of every array of the public interface
-    frames : every URDF link by name
+    frames : frames of all URDF links, keyed by name
     base   : "fixed" or "floating"
     reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
-    drive_limits : joint limits of torque, torque rate and speed together, set by motors, gears and supplies
-    drives, supplies : data sheets from which they follow, where known
-    velocity_by_position : positions at which joints must be slower than their velocity limit
+    drive_limits : limits that combine torque, torque rate and velocity, derived from motors, gears and supplies
+    drives, supplies : data of motors, gears and supplies from the robot file
+    velocity_by_position : velocity limits near the position limits
     efforts : conventions of the commanded and the measured effort of a joint
-    warnings : implausible properties, a sentence each; accepted_warnings : those whose names the robot file accepts
-    contact : contact thresholds by joint, as learnt from free motion
+    warnings : warnings about implausible properties, one sentence each
+    accepted_warnings : warnings whose names the robot file accepts
+    contact : contact thresholds, keyed by joint
     coupled_motors : motors of coupled transmissions
-    flexible_links : beams in place of links; their coordinates are joints of the tree that several links follow
+    flexible_links : beams that replace links; several links of the tree depend on each of their modal coordinates
     """
 
     name: str
@@ -315,7 +322,7 @@ class Model(Frozen):
 
     @property
     def total_mass(self) -> float:
-        """Mass of all links, the root's included [kg]."""
+        """Mass of all links, including the root [kg]."""
         return float(sum(link.m for link in self.links))
 
     @cached_property
@@ -330,7 +337,7 @@ class Model(Frozen):
         return digest.hexdigest()[:16]
 
     def frame(self, link_name: str) -> Frame:
-        """Return the frame of a URDF link. Raises InputError with the existing links."""
+        """Return the frame of a URDF link. Raises InputError, which names the existing links, for an unknown name."""
         if link_name not in self.frames:
             raise InputError(f"link '{link_name}' is not in robot '{self.name}'; its links: {some(self.frames)}"
                              f"{near(link_name, self.frames)}")
@@ -341,7 +348,7 @@ class Model(Frozen):
         return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Model:
-        """Return the model with other joint dynamics, by joint name (mimic joints included)."""
+        """Return the model with new joint dynamics, keyed by joint name (mimic joints included)."""
         known = {link.joint for link in self.links if link.joint}
         unknown = sorted(set(terms) - known)
         if unknown:
@@ -349,18 +356,21 @@ class Model(Frozen):
                              f"{some(sorted(known))}")
         links = tuple(replace(link, term=terms.get(link.joint, link.term)) for link in self.links)
         counts = Counter(link.coordinate for link in links)
-        if tied := [link.joint for link in links if link.term.load_dependent and counts[link.coordinate] > 1]:
-            raise InputError(f"load_dependent of {some(tied, quoted=True)}: mimic joints tie it to others, so that its "
-                             "share of their torque is not known; friction by load needs a joint with its own coordinate")
+        if sharing := [link.joint for link in links if link.term.load_dependent and counts[link.coordinate] > 1]:
+            raise InputError(f"load_dependent is set for {some(sharing, quoted=True)}, whose coordinate mimic joints share: "
+                             "the torque "
+                             "of each joint is unknown. Load-dependent friction requires a joint with its own coordinate")
         return replace(self, links=links).with_coupled_motors(self.coupled_motors)
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Model:
         """Return the model with these motors of coupled transmissions.
 
-        InputError where a joint of theirs has friction by load: its load would depend on the accelerations of other joints.
+        Raises InputError if one of their joints has load-dependent friction: its load would depend on the accelerations of
+        other joints.
         """
         turned = {k for motor in motors for k in motor.coordinates}
         if loaded := [link.joint for link in self.links if link.term.load_dependent and link.coordinate in turned]:
-            raise InputError(f"load_dependent of {some(loaded, quoted=True)}: a coupling turns its motor with several joints, "
-                             "so that its share of their torque is not known; friction by load needs a separate motor")
+            raise InputError(f"load_dependent is set for {some(loaded, quoted=True)}, whose motor is coupled with other "
+                             "joints: the "
+                             "torque of each joint is unknown. Load-dependent friction requires a separate motor")
         return replace(self, coupled_motors=tuple(motors))

@@ -1,4 +1,4 @@
-"""MuJoCo, imported only here and on first use: scenes of robots, and pictures of them, rendered off screen."""
+"""MuJoCo scenes of robots, and off-screen rendering of pictures. MuJoCo is imported only here, on first use."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ def mujoco() -> Any:
 
 
 COMPILER = '<mujoco><compiler fusestatic="false" discardvisual="true" strippath="true" balanceinertia="false"/></mujoco>'
-LOOP_SOLIMP = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # a constraint that yields by a ten-thousandth of the demanded acceleration
-AXIS_POINT_DISTANCE_M = 0.1  # between the two points that fix the axis of a revolute cut joint
-FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsional, rolling
-FOOT_SOLIMP = [0.9, 0.99, 0.001, 0.5, 2.0]
+LOOP_SOLIMP = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # solver impedance of loops: relative error of the acceleration 1e-4
+AXIS_POINT_DISTANCE_M = 0.1  # distance of the two points that determine the axis of a revolute cut joint
+FRICTION = [0.8, 0.005, 0.0001]  # sliding, torsional and rolling friction of rubber feet
+FOOT_SOLIMP = [0.9, 0.99, 0.001, 0.5, 2.0]  # solver impedance of foot contacts
+# MuJoCo constraint for each type of cut joint
 LOOP_CONSTRAINTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
 
 
@@ -46,7 +47,10 @@ class Foot(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """Body beyond a force-torque sensor at the origin of a link; the package's model does not include it [kg, m, kg m^2]."""
+    """Body after a force-torque sensor at the origin of a link; the robot model does not include it.
+
+    mass [kg]; com: centre of mass in the frame of the link [m]; inertia: principal moments about it [kg m^2]
+    """
 
     link: str
     mass: float
@@ -55,10 +59,10 @@ class Tool(NamedTuple):
 
 
 class UnmodelledDynamics(NamedTuple):
-    """Dynamics of the plant that the package's model does not have.
+    """Dynamics of the plant that the robot model does not include.
 
-    masses  : factor on mass and inertia of every body, or (n,) factors, one for the bodies carried by each moving joint
-    coulomb : Coulomb friction of the joints, a number or (n,) [N m, N]
+    masses  : factor on mass and inertia of every body, or (n,) factors, one for the body moved by each joint
+    coulomb : Coulomb friction of the joints, scalar or (n,) [N m, N]
     viscous : viscous friction in addition to that of the robot file [N m s/rad, N s/m]
     """
 
@@ -68,7 +72,7 @@ class UnmodelledDynamics(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A robot with its tree of links and its MuJoCo model; description: the URDF as text."""
+    """Robot with its tree and its MuJoCo model. description: URDF as text."""
 
     description: str
     robot: Robot
@@ -80,10 +84,15 @@ class Scene(NamedTuple):
 
 def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] = (), tool: Tool | None = None,
           unmodelled: UnmodelledDynamics = UnmodelledDynamics(), timestep: float = 1e-3) -> Scene:
-    """Return the scene of a URDF (path or text) and its robot file. The IMU is at the origin of the root link.
+    """Return the scene of a URDF (path or text) and its robot file.
 
-    Raises InputError for what MuJoCo does not model as this package does: mimic joints, Coulomb friction, offsets, platforms,
-    springs, elastic joints, sliding cut joints; RneaError without MuJoCo.
+    feet       : spheres that can touch the ground; without feet there is no ground
+    tool       : body after a force-torque sensor
+    unmodelled : dynamics of the plant that the robot model does not include
+    timestep   : time step of the simulation [s]
+
+    An IMU is at the origin of the root link. Raises InputError for elements that MuJoCo models differently: mimic joints,
+    Coulomb friction, offsets, platforms, springs, elastic joints, sliding cut joints; RneaError if MuJoCo is not installed.
     """
     file = read({"version": 1} if robot_file is None else robot_file)
     robot = load(urdf, file)
@@ -108,24 +117,25 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
 def _check_simulable(robot: Robot) -> TreeDynamics:
     """Return the tree of a robot. Raises InputError if MuJoCo cannot simulate it."""
     if robot.sections not in ((), ("loops",)):
-        raise InputError(f"robot '{robot.name}' ({robot.kind}) has no plant; trees, moving bases and closed loops have one")
+        raise InputError(f"robot '{robot.name}' ({robot.kind}) cannot be simulated; trees, moving bases and closed loops can")
     tree = robot.tree
     links = [link for link in tree.model.links if link.joint]
-    follow = [link.joint for link in links if link.joint not in tree.joint_names]
-    rub = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset
+    mimic = [link.joint for link in links if link.joint not in tree.joint_names]
+    rubbing = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset
            or link.term.load_dependent]
     coupled = [motor.name for motor in tree.model.coupled_motors]
-    if follow or rub or coupled:
-        has = {"mimic joints": follow, "Coulomb friction or offsets": rub, "couplings with the motors": coupled}
+    if mimic or rubbing or coupled:
+        has = {"mimic joints": mimic, "Coulomb friction or offsets": rubbing, "couplings with the motors": coupled}
         unsupported = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)
-        raise InputError(f"robot '{tree.name}' has {unsupported}, which MuJoCo does not model as this package does")
+        raise InputError(f"robot '{tree.name}' has {unsupported}, which MuJoCo models differently; remove them from "
+                         "the URDF or the robot file for the simulation")
     return tree
 
 
 def _add_loop(engine: Any, spec: Any, name: str, cut: Any) -> None:
-    """Add a cut joint as constraints between two sites; the axis of a revolute one needs two points."""
+    """Add a cut joint as equality constraints between two sites; a revolute joint requires two points of its axis."""
     if cut["type"] not in LOOP_CONSTRAINTS:
-        raise InputError(f"cut joint '{name}' is {cut['type']}; MuJoCo closes loops at {some(LOOP_CONSTRAINTS)} joints")
+        raise InputError(f"type of cut joint '{name}' is {cut['type']}; for MuJoCo {some(LOOP_CONSTRAINTS)} are allowed")
     kind = getattr(engine.mjtEq, f"mjEQ_{LOOP_CONSTRAINTS[cut['type']].upper()}")
     ends = [{"link": end} if isinstance(end, str) else end for end in (cut["first"], cut["second"])]
     for k in range(1 + (cut["type"] == "revolute")):
@@ -167,7 +177,7 @@ def _add_sensors(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> Non
 
 
 def _compile(engine: Any, spec: Any, tree: TreeDynamics, unmodelled: UnmodelledDynamics, timestep: float) -> Any:
-    """Compile the model: solver tolerance far below the compared errors, armature and damping of the package, no limits."""
+    """Return the compiled MuJoCo model with a small solver tolerance, armature and damping of the tree, and without limits."""
     option = spec.option
     option.timestep, option.integrator, option.gravity = timestep, engine.mjtIntegrator.mjINT_EULER, tree.gravity_vector
     option.cone, option.solver = engine.mjtCone.mjCONE_ELLIPTIC, engine.mjtSolver.mjSOL_NEWTON
@@ -192,12 +202,12 @@ def _apply_unmodelled(model: Any, tree: TreeDynamics, unmodelled: UnmodelledDyna
     model.dof_damping[dofs] += unmodelled.viscous
     factors = np.ones(model.nv + 1)
     factors[dofs] = unmodelled.masses
-    carried = model.body_dofadr + model.body_dofnum - 1  # index of a body's own last joint, or of its parent's if it is fixed
+    moving_dof = model.body_dofadr + model.body_dofnum - 1  # last degree of freedom of a body, or of its parent if it is fixed
     for body in range(1, model.nbody):
         if not model.body_dofnum[body]:
-            carried[body] = carried[model.body_parentid[body]]
-    model.body_mass *= factors[carried]
-    model.body_inertia *= factors[carried, None]
+            moving_dof[body] = moving_dof[model.body_parentid[body]]
+    model.body_mass *= factors[moving_dof]
+    model.body_inertia *= factors[moving_dof, None]
 
 
 RENDERED_COMPILER = COMPILER.replace('discardvisual="true"', 'discardvisual="false"')
@@ -207,7 +217,7 @@ MAX_GEOMS = 5000
 
 
 class Polyline(NamedTuple):
-    """Polyline: corners (count, 3) [m], colour (red, green, blue), width [m]."""
+    """Polyline: corners (count, 3) in the world frame [m], colour (red, green, blue) in [0, 1], width [m]."""
 
     corners: np.ndarray
     colour: Sequence[float]
@@ -220,28 +230,34 @@ def select_offscreen_renderer() -> None:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
 
-def _with_one_shape_set(urdf: str, without: str) -> str:
-    """Return the URDF with one set of shapes: links have visuals, whose meshes MuJoCo seldom reads, and collision shapes."""
+def _without_shapes(urdf: str, kind: str) -> str:
+    """Return the URDF without the shapes of one kind, "visual" or "collision"; MuJoCo cannot read many visual meshes."""
     robot = ElementTree.fromstring(urdf)
     for link in robot.findall("link"):
-        for shape in link.findall(without):
+        for shape in link.findall(kind):
             link.remove(shape)
     return ElementTree.tostring(robot, encoding="unicode").replace("</robot>", f"{RENDERED_COMPILER}</robot>")
 
 
 class Renderer:
-    """Renderer of one robot, from its complete URDF and, if it has one, its folder of meshes.
+    """Renderer of one robot.
 
-    size : width and height of a picture [pixels]; view : azimuth, elevation [degrees], distance [m]; centre : point in the
-    middle of the picture [m]. Raises RneaError if no library can render off screen.
+    urdf        : URDF as text
+    joint_names : joints of the poses to render
+    meshes      : folder of its meshes, or None
+    size        : width and height of a picture [pixels]
+    view        : azimuth, elevation [deg], distance [m] of the camera
+    centre      : point at the centre of the picture, in the world frame [m]
+
+    Raises RneaError if no library can render off screen.
     """
 
     def __init__(self, urdf: str, joint_names: Sequence[str], meshes: Path | None, size: tuple[int, int],
                  view: tuple[float, float, float], centre: Sequence[float], background: Sequence[float] = WHITE):
         engine = self._engine = mujoco()
         files = sorted(meshes.rglob("*")) if meshes else []
-        found = {file.name: file.read_bytes() for file in files if file.suffix.lower() in READABLE}
-        spec = engine.MjSpec.from_string(_with_one_shape_set(urdf, "visual" if found else "collision"), assets=found)
+        assets = {file.name: file.read_bytes() for file in files if file.suffix.lower() in READABLE}
+        spec = engine.MjSpec.from_string(_without_shapes(urdf, "visual" if assets else "collision"), assets=assets)
         spec.add_texture(name="sky", type=engine.mjtTexture.mjTEXTURE_SKYBOX, builtin=engine.mjtBuiltin.mjBUILTIN_FLAT,
                          rgb1=background, rgb2=background, width=16, height=96)
         spec.worldbody.add_light(pos=(1.0, -1.0, 3.0), dir=(-0.3, 0.3, -1.0), castshadow=False)
@@ -260,7 +276,7 @@ class Renderer:
         self._camera.lookat[:] = centre
 
     def __call__(self, q: np.ndarray, lines: Sequence[Polyline] = (), stopped: bool = False) -> Any:
-        """Return pixels (height, width, 3) of a pose; the robot is red if its drives are stopped."""
+        """Return the picture (height, width, 3) of a pose q (n,) [rad, m]; the robot is red if its drives are stopped."""
         self._data.qpos[self._q] = q
         self._model.geom_rgba[:] = RED if stopped else GREY
         self._engine.mj_forward(self._model, self._data)

@@ -103,7 +103,7 @@ def test_retimed_motion_with_load_friction_keeps_the_limits():
 
 def test_load_friction_is_rejected_on_moving_bases_and_outside_its_range():
     for base in ("floating", "prescribed"):
-        with pytest.raises(InputError, match="load_dependent of 'j1'"):
+        with pytest.raises(InputError, match="load_dependent is set for 'j1'"):
             rnea_ros.load(arm(*JOINTS), {"version": 1, "base": base, "friction": {"j1": {"load_dependent": 0.1}}})
     for wrong in (-0.1, 1.0):
         with pytest.raises(InputError, match="a share from 0 to below 1"):

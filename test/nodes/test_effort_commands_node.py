@@ -176,7 +176,7 @@ def test_commands_have_the_joints_and_order_of_effort_commands_joints(arm):
 def test_commands_are_rejected_for_a_joint_without_effort_limit(tmp_path_factory):
     with ros_domain(tmp_path_factory.mktemp("refused")) as ros:
         bench = Bench(ros, robot_description=ARM, commands="gravity").ready()
-        reason = "that of spin is unknown: set joint_limits.<joint>.max_effort"
+        reason = "the effort limit of spin is unknown"
         ros.until(lambda: bench.state() or reason in bench.diagnostics.status.message, what="no warning", of=bench.process)
         assert ros.set(NODE, commands="none") == "" and reason in ros.set(NODE, commands="gravity")
         assert ros.get(NODE, "commands") == "none"

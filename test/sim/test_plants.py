@@ -176,12 +176,12 @@ def test_unsupported_robots_have_no_plant(monkeypatch):
     mimic = arm({}, {"mimic": {"joint": "j1"}})
     rough = {"version": 1, "friction": {"j1": {"coulomb": 1.0}}}
     for urdf, file, words in ((mimic, None, r"mimic joints \(j2\)"), (arm({}), rough, "Coulomb"),
-                              (URDF / "stewart.urdf", URDF / "stewart.robot.yaml", "has no plant")):
+                              (URDF / "stewart.urdf", URDF / "stewart.robot.yaml", "cannot be simulated")):
         with pytest.raises(InputError, match=words):
             scene(urdf, file)
     sliding = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     sliding["loops"]["cut_joints"]["tip"]["type"] = "cylindrical"
-    with pytest.raises(InputError, match="'tip' is cylindrical; MuJoCo closes loops at"):
+    with pytest.raises(InputError, match="'tip' is cylindrical; for MuJoCo"):
         scene(URDF / "five_bar.urdf", sliding)
     with pytest.raises(InputError, match="machine 'solo' is unknown; there are solo12"):
         machine("solo")
