@@ -1,4 +1,4 @@
-"""Header and source of a C library with a robot's functions, and a C++ class over them."""
+"""C library with the functions of a robot: header, source, C++ class, and a CMake and ament package around them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .functions import ExportedFunction, exported, payload_parameters
 
 UNITS = {"prismatic": "m, N"}
 RULES = (
-    "A torque is what the actuator exerts, positive along the URDF's axis, gravity included. SI units: q [rad, m], qd, qdd, "
+    "Torques are exerted by the actuators, positive along the URDF axis, gravity included. SI units: q [rad, m], qd, qdd, "
     "qddd its derivatives, tau [N m, N], tau_rate [N m/s, N/s].", "",
-    "Outputs must not overlap inputs. No function allocates, locks or keeps a state; each takes one path, save for the rows "
-    "that linear systems exchange for their pivots, and may be called from any thread. Inputs are not checked: from numbers "
-    "that are not finite follow numbers that are not finite. Angles are accurate up to 1e5 rad. For a processor with fused "
-    "multiply-add, compiled with -ffp-contract=off, the numbers are those of the Python library to the last bit.")
-WIDTH = 110  # characters of a line of comment
+    "Outputs must not overlap inputs. Functions do not allocate, lock or keep state, and may be called from any thread; they "
+    "have no branches except the pivoting of linear systems. Inputs are not checked: NaN or infinite inputs give NaN or "
+    "infinite outputs. Angles are accurate up to 1e5 rad. On a processor with fused multiply-add, compiled with "
+    "-ffp-contract=off, results are bitwise equal to those of the Python library.")
+WIDTH = 110  # longest line of a comment [characters]
 
 
 class CFunction(NamedTuple):
-    """An exported function, traced."""
+    """Exported function and its traced program."""
 
     function: ExportedFunction
     program: Program
@@ -41,12 +41,12 @@ class CFunction(NamedTuple):
 
 
 class CLibrary(NamedTuple):
-    """Functions of one robot as they are written in C and C++.
+    """Functions of one robot, to be written in C and C++.
 
     name         : prefix of every function
-    payload_link : link whose payload is an argument, or None
+    payload_link : link whose payload is an argument; None: no payload argument
     links        : links with exported poses and Jacobians
-    omitted      : names of the functions that this robot does not have, since one of its joints moves no mass
+    omitted      : names of functions that are not available, because a joint moves no mass
     """
 
     name: str
@@ -69,7 +69,7 @@ class CLibrary(NamedTuple):
                  f"extern const char *const {self.name}_joint_names[{upper}_JOINTS];", ""]
         for traced in self.functions:
             count = sum(traced.program.operation_counts.values())
-            lines += [comment([traced.function.text, f"{count} operations, always the same ones."]),
+            lines += [comment([traced.function.text, f"{count} operations, independent of the inputs."]),
                       f"{self._prototype(traced)};", ""]
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
@@ -84,7 +84,7 @@ class CLibrary(NamedTuple):
         return "\n".join(lines)
 
     def cpp_header(self) -> str:
-        """Return a class whose object holds the payload; each function becomes a member on std::array."""
+        """Return a C++ class with the payload as state and one member function on std::array for each function."""
         members = [_member(self.name, traced, bool(self.payload_link)) for traced in self.functions]
         payload = [c.Block("payloads", 10)] if self.payload_link else []
         held = [f"    std::array<double, {block.size}> {block.name}_{{}};" for block in payload]
@@ -100,8 +100,8 @@ class CLibrary(NamedTuple):
 
     @property
     def omission(self) -> str:
-        """Sentence about the functions that were left out; empty if there are none."""
-        return f"Left out, since a joint moves no mass: {', '.join(self.omitted)}." if self.omitted else ""
+        """Sentence about the omitted functions; empty if there are none."""
+        return f"Omitted, because a joint moves no mass: {', '.join(self.omitted)}." if self.omitted else ""
 
     def _prototype(self, traced: CFunction) -> str:
         return c.prototype(traced.program, f"{self.name}_{traced.function.name}", traced.function.results)
@@ -115,27 +115,33 @@ class CLibrary(NamedTuple):
                  "written by rnea export of rnea_ros.", "", "Joints, the order of every array of that length:", *joints]
         tree_joints = tree.joint_names
         if len(tree_joints) != robot.n:
-            text += ["", "All joints of the tree, where a function asks for all: " + ", ".join(map(_plain, tree_joints)) + "."]
+            text += ["", "All joints of the tree, the order of inputs and outputs for all joints: "
+                         + ", ".join(map(_plain, tree_joints)) + "."]
         text += ["", f"Gravity: ({gravity}) m/s^2 in the root link's frame.", *RULES]
         if self.omitted:
             text += ["", self.omission]
         if self.payload_link:
-            text += ["", f"payloads: ten numbers for what link {_plain(self.payload_link)} carries, from "
-                      f"{self.name}_payload; ten zeros for nothing."]
+            text += ["", f"payloads: ten parameters of the payload of link {_plain(self.payload_link)}, computed by "
+                      f"{self.name}_payload; ten zeros: no payload."]
         return text
 
 
 def library(robot: Robot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
             wanted: Callable[[str], bool] = lambda name: True) -> CLibrary:
-    """Return a robot's functions, traced.
+    """Return the library of a robot with traced functions.
 
-    payload_link : link that carries a payload, which becomes an argument; links : those whose poses and Jacobians are wanted
+    name         : prefix of every function
+    payload_link : link whose payload becomes an argument
+    links        : links whose poses and Jacobians are exported
+    wanted       : predicate that selects functions by name
+
+    Raises InputError if the payload cannot be an argument.
     """
     named = tuple(dict.fromkeys(links))
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
     every = exported(carrier, named)
-    if payload_link and "payloads" not in every[0].inputs:  # else the functions would contain it
-        raise InputError(f"what link '{payload_link}' of a {robot.kind} carries can be no argument: declare it in "
+    if payload_link and "payloads" not in every[0].inputs:  # the payload is constant in the functions
+        raise InputError(f"the payload of link '{payload_link}' cannot be an argument for a {robot.kind}. Declare it in "
                          "`payloads` of the robot file")
     functions = [function for function in every if wanted(function.name)]
     if payload_link:
@@ -148,24 +154,24 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
 
 
 def comment(paragraphs: Sequence[str]) -> str:
-    """Return a C comment of paragraphs, wrapped."""
+    """Return paragraphs as a wrapped C comment."""
     lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False) or [""]]
     return "/* " + "\n * ".join(lines).replace("\n * \n", "\n *\n") + " */"
 
 
 def literal(name: str) -> str:
-    """Return a string of C: bytes that are no plain letters become octal escapes."""
+    """Return a C string literal; bytes other than letters, digits and simple punctuation become octal escapes."""
     return '"' + "".join(chr(x) if re.match(r"[A-Za-z0-9 _.,:+-]", chr(x)) else f"\\{x:03o}" for x in name.encode()) + '"'
 
 
 def identifier(name: str) -> str:
-    """Return a prefix for C made of any name."""
+    """Return a valid C prefix derived from a name."""
     word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "robot"
     return (word if word[0].isalpha() else f"robot_{word}")[:40]
 
 
 def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return arguments for a test: random numbers, and a closed pose where loops need one."""
+    """Return arguments for a test: random numbers; for robots with loops, q is a closed pose."""
     robot, found = library.robot, {}
     for block in traced.blocks[0]:
         found[block.name] = rng.normal(size=block.size)
@@ -204,23 +210,23 @@ def _member(name: str, traced: CFunction, carries: bool) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name for a C comment: characters that are not plain, or could end the comment, are replaced."""
+    """Return a name for a C comment; characters other than letters, digits and simple punctuation become question marks."""
     return re.sub(r"[^A-Za-z0-9 _.,:+-]", "?", name)
 
 
 # ---------------------------------------------------------------------- package around the library
 
 
-SAMPLES = 3  # golden ones, of each function
-TOLERANCE = 1e-9  # of the largest number of an array: other roundings, without fused multiply-add, on any processor
+SAMPLES = 3  # reference samples of each function
+TOLERANCE = 1e-9  # relative to the largest element: rounding differs between processors
 TEMPLATES = {"CMakeLists.txt": "CMakeLists.txt", "package.xml": "package.xml", "README.md": "README.md",
              "example/update_loop.cpp": "update_loop.cpp"}
 
 
 def package_files(library: CLibrary, seed: int = 0) -> dict[str, str]:
-    """Return {path: text} of the package around the library: CMake, ament, an example of a controller's loop, and a test.
+    """Return {path: text} of the package: library, CMake, ament, an example of a control loop, and a test.
 
-    The test's golden numbers are those of the Python library at poses by the seed.
+    The reference values of the test are computed by the Python library at random samples. seed: seed of the samples
     """
     name, first = library.name, library.functions[bool(library.payload_link)]
     inputs, _ = first.blocks
@@ -228,7 +234,7 @@ def package_files(library: CLibrary, seed: int = 0) -> dict[str, str]:
     words = {"name": name, "NAME": name.upper(), "joints": str(library.joint_count), "first": first.function.name,
              "declared": "\n".join(f"    std::array<double, {block.size}> {block.name}{{}};" for block in rates),
              "given": ", ".join(f"now.{block.name}" for block in rates),
-             "payload": "    controller.robot.set_payload(0.8, {{0.0, 0.0, 0.04}}, {});  // what the gripper holds\n"
+             "payload": "    controller.robot.set_payload(0.8, {{0.0, 0.0, 0.04}}, {});  // object in the gripper\n"
                         if library.payload_link else "",
              "start": _start(library, first)}
     found = {path: Template(_template(template)).substitute(words) for path, template in TEMPLATES.items()}
@@ -237,7 +243,7 @@ def package_files(library: CLibrary, seed: int = 0) -> dict[str, str]:
 
 
 def write_package(library: CLibrary, folder: Path, seed: int = 0) -> list[Path]:
-    """All files, beneath a folder; those of that name are overwritten, others are left alone."""
+    """Write all files of the package into a folder, and return their paths. Existing files are overwritten."""
     written = []
     for path, text in package_files(library, seed).items():
         target = folder / path
@@ -252,7 +258,7 @@ def _template(name: str) -> str:
 
 
 def _start(library: CLibrary, first: CFunction) -> str:
-    """Return the initial values of inputs that must be consistent poses."""
+    """Return C++ statements that initialize the inputs with a closed pose; empty for robots without loops."""
     if library.robot.loops is None:
         return ""
     found = sample(library, first, np.random.default_rng(0))
@@ -267,7 +273,7 @@ def _self_test(library: CLibrary, rng: np.random.Generator) -> str:
 
 
 def _check(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> str:
-    """Return calls of a function with reference results, a block of C for each sample."""
+    """Return a C block for each sample, which calls a function and compares its outputs with reference values."""
     compiled = kernel.build(traced.function.__call__, traced.function.inputs, library.robot.tree.backend)
     inputs, outputs = traced.blocks
     text = []

@@ -3,26 +3,27 @@
 All joints share the robot's base parameters and have their own friction terms. The weight of a joint follows from the
 size of its residuals and from their correlation time (solve_weighted).
 
-Friction models are selected by block cross-validation (select_friction): contiguous blocks of the recording are left out of
-the fit and predicted by the rest. The friction of one joint is eliminated from its equations (Schur complement), so that a
-candidate costs one small solve. Models are compared by the sum over joints of the logarithm of the RMS error in the
+Friction models are selected by block cross-validation (select_friction): contiguous blocks of the recording are excluded from
+the fit and predicted from the other blocks. The friction of one joint is eliminated from its equations (Schur complement), so
+that a candidate costs one small solve. Models are compared by the sum over joints of the logarithm of the RMS error in the
 predicted blocks. A model with more terms is accepted only if
 
 * its mean gain exceeds `term_gain` per additional term, and
-* the gain is significant over the blocks: mean > `significance` standard errors (paired test), or > 1 standard error where it
+* the gain is significant over the blocks: mean > `significance` standard errors (paired test), or > 1 standard error if it
   exceeds `large_gain` per additional term.
 
-Friction within a candidate's noise is thus not modelled. Joints are visited in turn until no model changes. Velocities are
-refined beyond the grid of candidates (refine_friction), that of smoothing before models with a Stribeck term are tried: a
-Stribeck term at a few times the smoothing velocity compensates for an error of it.
+Friction below the noise is thus not modelled. All joints are processed repeatedly until no model changes. refine_friction then
+refines the velocity scales beyond the grid of candidates. The smoothing velocity is refined before models with a Stribeck term
+are tried, because a Stribeck term at a few times the smoothing velocity would compensate for its error.
 
-Drive gains (refined_gains): if efforts are currents, i_k = tau_k / g_k + noise, with unknown gains g. Joints share the
-robot's bodies, so the ratios of gains are determined. Their common factor is not, since a robot of twice the mass with
-drives of twice the gain has the same currents: the URDF's bodies determine it. Gauss-Newton at gains g and torques T:
+Drive gains (refined_gains): if efforts are currents, i_k = tau_k / g_k + noise, with unknown gains g. All joints depend on the
+same bodies, which determines the ratios of the gains. Their common factor is not determined by the recording: a robot of twice
+the mass with twice the gains has the same currents. It follows from the bodies of the URDF. Gauss-Newton at gains g and
+torques T:
 
     g_k i_k = Y_k beta + F_k c_k - T_k d_k,        g_k <- g_k exp(d_k - mean of d)
 
-d multiplies the torques of the model, not the currents: noise of the currents would bias gains towards zero.
+d multiplies the modelled torques instead of the currents, whose noise would bias the gains towards zero.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ class WeightedFitOptions:
     max_lag: float = 0.25  # largest lag of the correlation, as a share of the equations
     weak_prior: float = 1e-9  # relative regularization of friction terms that the data do not determine
     min_variance: float = 1e-14  # relative to the mean squared torque; avoids division by zero for exact data
-    n_blocks: int = 10  # block k is left out in fold k % n_folds
+    n_blocks: int = 10  # block k is excluded in fold k % n_folds
     n_folds: int = 5
-    term_gain: float = 0.01  # gain of the logarithm of the error that each additional term needs
-    large_gain: float = 0.02  # gain of the logarithm of the error that is worth another round of refinements
-    significance: float = 2.0  # standard errors
-    max_rounds: int = 3  # of the search for terms
+    term_gain: float = 0.01  # least decrease of the logarithm of the error for each additional term
+    large_gain: float = 0.02  # decrease per additional term above which one standard error suffices
+    significance: float = 2.0  # standard errors required otherwise
+    max_rounds: int = 3  # most rounds of the search for terms
     refinements: tuple[float, ...] = (3.0, 1.7, 1.3, 1.14, 1.07)  # factors of the smoothing and Stribeck velocities
-    regularization: float = 1e-10  # relative
-    min_relative_error: float = 1e-6  # relative to the torque: perfect data must not divide by zero
+    regularization: float = 1e-10  # relative regularization of the friction equations
+    min_relative_error: float = 1e-6  # relative to the torque; avoids division by zero for exact data
     max_gain_iterations: int = 25
     max_log_gain_step: float = 0.3  # largest change of the logarithm of a gain per iteration
     log_gain_tol: float = 1e-4  # change at convergence
@@ -68,10 +69,10 @@ OPTIONS = WeightedFitOptions()
 class WeightedFit:
     """Weighted least-squares estimate.
 
-    x           : base parameters, then friction coefficients joint after joint
-    covariance  : of x
-    information : inverse covariance from the recording alone, without the prior
-    blocks, tau : equations of each joint (m, len(x)), and the torques (m, joints)
+    x           : (p,) base parameters, then the friction coefficients of each joint
+    covariance  : (p, p) covariance of x
+    information : (p, p) information matrix of the recording, without the prior
+    blocks, tau : equations of each joint (m, p), and torques (m, joints) [N m, N]
     """
 
     x: np.ndarray
@@ -95,9 +96,10 @@ def solve_weighted(rows: JointEquations, models: Sequence[FrictionModel], prior:
           more: tuple[np.ndarray, float, np.ndarray] | None = None) -> WeightedFit:
     """Return the least-squares estimate of base parameters and friction.
 
-    prior, prior_std : (b,) base parameters before the recording, and their standard deviations
-    more             : (m, joints) an additional column for each joint, at the end of x; standard deviation and (joints,) mean
-                       of its coefficient before the recording
+    models           : friction model of each joint
+    prior, prior_std : (b,) prior mean and standard deviation of the base parameters
+    more             : one additional unknown for each joint, at the end of x: its columns (m, joints), and the prior standard
+                       deviation and mean (joints,) of the unknowns
     """
     b, starts = len(prior), np.cumsum([len(prior), *(len(model.kinds) for model in models)])
     count = int(starts[-1]) + (len(models) if more else 0)
@@ -125,7 +127,7 @@ def solve_weighted(rows: JointEquations, models: Sequence[FrictionModel], prior:
 
 
 def correlation_factor(residuals: np.ndarray) -> float:
-    """Return the number of values over the number of independent values: 1 + 2 sum of correlations; 1 for white noise."""
+    """Return the number of values per independent value: 1 + 2 sum of autocorrelations; 1 for white noise."""
     if not residuals.any():
         return 1.0
     spectrum = np.abs(np.fft.rfft(residuals, 2 * len(residuals))) ** 2
@@ -136,9 +138,11 @@ def correlation_factor(residuals: np.ndarray) -> float:
 
 
 class _FoldEquations(NamedTuple):
-    """Normal equations of one joint and fold without its friction: H (b, b), h (b,); F, G: friction = F - G beta.
+    """Normal equations of one joint and fold after elimination of its friction.
 
-    test  : Gram matrix of each block that is left out, over its number of equations
+    H, h  : normal equations (b, b), (b,) of the base parameters beta
+    F, G  : friction coefficients as a function of beta: F - G beta
+    test  : Gram matrix of each excluded block, divided by its number of equations
     lower : lower bound of each friction coefficient
     """
 
@@ -155,9 +159,11 @@ _Folds = list[_FoldEquations]
 
 def select_friction(rows: JointEquations, candidates: Sequence[Sequence[FrictionModel]], models: Sequence[FrictionModel],
                     prior: np.ndarray, prior_std: np.ndarray) -> list[FrictionModel]:
-    """Return a friction model for each joint, from its candidates or `models`, the initial ones.
+    """Return a friction model for each joint, selected from its candidates and its initial model.
 
-    prior, prior_std (b,): base parameters and their standard deviations before the recording
+    candidates       : candidate models of each joint
+    models           : initial model of each joint
+    prior, prior_std : (b,) prior mean and standard deviation of the base parameters
     """
     reduce = cache(lambda k, model: _reduced(rows.equations_of(k, model), rows.tau[:, k], model))
     models = list(models)
@@ -169,9 +175,9 @@ def select_friction(rows: JointEquations, candidates: Sequence[Sequence[Friction
         for k, others in enumerate(candidates):
             for model in others:
                 tried = [*reduced[:k], reduce(k, model), *reduced[k + 1:]]
-                found = _block_errors(tried, noise, prior, prior_std)
-                if _is_better(found, errors, len(model.kinds) - len(models[k].kinds)):
-                    models[k], reduced, errors = model, tried, found
+                new_errors = _block_errors(tried, noise, prior, prior_std)
+                if _is_better(new_errors, errors, len(model.kinds) - len(models[k].kinds)):
+                    models[k], reduced, errors = model, tried, new_errors
         errors, noise = _converged(reduced, noise, prior, prior_std)
         if models == before:
             break
@@ -191,24 +197,24 @@ def refine_friction(rows: JointEquations, models: Sequence[FrictionModel], prior
     return models
 
 
-def _is_better(found: np.ndarray, errors: np.ndarray, more_terms: int) -> bool:
-    """Return whether a model is preferred.
+def _is_better(new: np.ndarray, errors: np.ndarray, more_terms: int) -> bool:
+    """Return whether a candidate is better than the current model.
 
-    found, errors: mean squared errors (blocks, joints) of it and of the current one.
+    new, errors: mean squared errors (blocks, joints) of the candidate and the current model
     """
-    gain = 0.5 * float(np.sum(np.log(errors.mean(axis=0)) - np.log(found.mean(axis=0))))
+    gain = 0.5 * float(np.sum(np.log(errors.mean(axis=0)) - np.log(new.mean(axis=0))))
     if gain <= OPTIONS.term_gain * more_terms + OPTIONS.regularization:
         return False
     if more_terms <= 0:
         return True
-    by_block = 0.5 * np.sum((errors - found) / errors.mean(axis=0), axis=1)
+    by_block = 0.5 * np.sum((errors - new) / errors.mean(axis=0), axis=1)
     needed = OPTIONS.significance if gain <= OPTIONS.large_gain * more_terms else 1.0
     return bool(by_block.mean() > needed * by_block.std(ddof=1) / np.sqrt(len(by_block)))
 
 
 def _converged(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarray,
                prior_std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the errors (blocks, joints), and the RMS errors (joints,) that are the weights of the next solve."""
+    """Return the mean squared errors (blocks, joints), and the RMS errors (joints,) for the weights of the next solve."""
     for _ in range(3):
         errors = _block_errors(reduced, noise, prior, prior_std)
         noise = np.sqrt(errors.mean(axis=0))
@@ -216,7 +222,7 @@ def _converged(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarray,
 
 
 def _reduced(equations: np.ndarray, tau: np.ndarray, model: FrictionModel) -> _Folds:
-    """Return one entry for each fold; equations (m, b + terms)."""
+    """Return the reduced equations of one joint for each fold. equations: (m, b + terms), tau: (m,)."""
     W, b = np.column_stack((equations, tau)), equations.shape[1] - len(model.kinds)
     grams = [part.T @ part for part in np.array_split(W, OPTIONS.n_blocks)]
     sizes = [len(part) for part in np.array_split(W, OPTIONS.n_blocks)]
@@ -236,7 +242,7 @@ def _reduced(equations: np.ndarray, tau: np.ndarray, model: FrictionModel) -> _F
 
 
 def _block_errors(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarray, prior_std: np.ndarray) -> np.ndarray:
-    """Return the mean squared errors (blocks, joints) of the predicted blocks, by friction that dissipates energy."""
+    """Return the mean squared errors (blocks, joints) of the predicted blocks, with friction coefficients that dissipate."""
     errors = np.empty((OPTIONS.n_blocks, len(reduced)))
     for fold in range(OPTIONS.n_folds):
         H, h = np.diag(1.0 / prior_std**2), prior / prior_std**2
@@ -253,9 +259,10 @@ def _block_errors(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarra
 
 
 class DriveGains(NamedTuple):
-    """Torque per unit of effort (joints,) [N m/A, N/A], negative for reversed drives.
+    """Drive gains.
 
-    deviations: relative standard deviations of each gain, without that of the common factor
+    values     : (joints,) torque per unit of effort [N m/A, N/A], negative for reversed drives
+    deviations : (joints,) relative standard deviations, without that of the common factor
     """
 
     values: np.ndarray
@@ -263,20 +270,29 @@ class DriveGains(NamedTuple):
 
 
 def initial_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
-    """Return the gains with which the URDF's bodies and friction explain the currents best, limited to `max_gain_ratio`."""
-    found = []
+    """Return the gains (joints,) for which the bodies of the URDF and friction explain the currents best.
+
+    Their ratio to the median is limited to `max_gain_ratio`.
+    """
+    currents_per_torque = []
     for k, model in enumerate(models):
         W = np.column_stack((rows.Y[:, k] @ prior, rows.friction(k, model)))
         share = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)[0][0]
-        found.append(float(share) or np.finfo(float).tiny)
-    shares = np.array(found)
+        currents_per_torque.append(float(share) or np.finfo(float).tiny)
+    shares = np.array(currents_per_torque)
     middle = np.median(np.abs(shares))
     return np.sign(shares) / np.clip(np.abs(shares), middle / OPTIONS.max_gain_ratio, middle * OPTIONS.max_gain_ratio)
 
 
 def refined_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
                   gains: np.ndarray) -> DriveGains:
-    """Return gains by Gauss-Newton. rows: currents in place of torques; prior, prior_std: as in solve_weighted."""
+    """Return the gains estimated by the Gauss-Newton method.
+
+    rows  : equations with currents instead of torques
+    gains : (joints,) initial gains [N m/A, N/A]
+
+    For the other arguments see solve_weighted.
+    """
     n, guessed = len(gains), np.log(np.abs(gains))
     for _ in range(OPTIONS.max_gain_iterations):
         scaled = rows._replace(tau=rows.tau * gains)
@@ -293,6 +309,6 @@ def refined_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: 
 
 
 def _urdf_torque_ratio(Y: np.ndarray, beta: np.ndarray, prior: np.ndarray) -> float:
-    """Return the factor that makes bodies as heavy as the URDF's, by projection of their torques on the URDF's."""
+    """Return the factor that scales the torques of beta to those of the URDF, by projection."""
     before = Y @ prior
     return float(np.sum(before**2) / np.sum(before * (Y @ beta)))

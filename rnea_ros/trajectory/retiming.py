@@ -1,14 +1,14 @@
-"""Retiming: the fastest motion through given points; their times are ignored.
+"""Retiming: the fastest motion through given points, whose times are ignored; thermal load of motor windings.
 
-motion = retime_motion(robot, points)     # of any robot: the joints with motors are moved, the others follow
+motion = retime_motion(robot, points)     # points of the joints with motors
 q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
 
-Thermal load of motor windings by a motion: once, from cold, and when it is repeated continuously.
+The thermal load of a winding with the time constant T is computed for one motion from cold, and for continuous repetition:
 
-    T d load/dt = (tau / tau_c)^2 - load          load 1: allowed continuously by the data sheet (drive_utilization.py)
+    T d load/dt = (tau / tau_c)^2 - load          load 1: permitted continuously by the data sheet (drive_utilization.py)
 
-The load is linear in the squares. After one motion of period P that a cold winding ends with the load I, the load that the
-motion begins and ends with when it is repeated is I / (1 - exp(-P / T)), and that much, decaying, is added all along.
+The load is linear in the squared torque. If one motion of period P from cold ends with the load I, the load at the start and
+end of a continuously repeated motion is I / (1 - exp(-P / T)); its exponential decay is added to the load from cold.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ from .scaled_plan import SAME_POINT_TOL
 from .time_law import TimeLaw, rest_to_rest
 from .time_optimal import LEVEL, Progress, fastest_law
 
-POSITION_SAMPLES = 2001  # along the path, for position limits
-REST_SPEED_SHARE = 1e-3  # of the largest speed, below which a recorded motion is at rest
-INITIAL_GAPS = 8  # between the waypoints that are chosen first
-MIN_GAP_SHARE = 1e-4  # of the length between two waypoints
+POSITION_SAMPLES = 2001  # samples along the path for the check of position limits
+REST_SPEED_SHARE = 1e-3  # speed over the largest speed below which a recorded motion is at rest
+INITIAL_GAPS = 8  # number of gaps between the initially selected waypoints
+MIN_GAP_SHARE = 1e-4  # shortest gap between two waypoints, relative to the length of the path
 
 
 class Route(NamedTuple):
-    """Path, largest distance of the given points from it [rad, m, Euclidean norm], and the number of its waypoints."""
+    """Path through recorded points.
+
+    deviation : largest distance (Euclidean norm over joints) of the points from the path [rad, m]
+    points    : number of waypoints of the path
+    """
 
     path: Path
     deviation: float
@@ -50,10 +54,12 @@ class Route(NamedTuple):
 
 
 def fit_route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> Route:
-    """Return the path through points (count, n), or through as few of them as keep all within the tolerance.
+    """Return a path through a small subset of points (count, n), such that all points are within a tolerance of the path.
 
-    The motion rests, and the path may have a corner, where points repeat and, inside, where the velocities (count, n) almost
-    vanish.
+    velocities : (count, n) velocities at the points [rad/s, m/s]; None: unknown
+    tolerance  : largest distance of the points from the path [rad, m]
+
+    Points that repeat, and interior points with almost zero velocity, are stops, at which the path may have a corner.
     """
     points = validate_waypoints(points)
     if points.ndim != 2 or not points.size:
@@ -61,7 +67,7 @@ def fit_route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> R
     new = np.concatenate(([True], np.linalg.norm(np.diff(points, axis=0), axis=1) > SAME_POINT_TOL))
     kept = points[new]
     if len(kept) < 2:
-        raise InputError(f"the {len(points)} points are all the same: there is nowhere to go")
+        raise InputError(f"the {len(points)} points are all equal; at least two different points are needed")
     repeats = np.diff(np.append(np.flatnonzero(new), len(points))) > 1
     resting = np.zeros(len(kept), dtype=bool) if velocities is None else _rests(np.asarray(velocities, dtype=float)[new])
     stops = [int(k) for k in np.flatnonzero(repeats | resting) if 0 < k < len(kept) - 1]
@@ -81,31 +87,31 @@ def fit_route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> R
 
 
 def _rests(velocities: np.ndarray) -> np.ndarray:
-    """Return a mask of the samples at which a motion rests on its way: the slowest one of each slow run."""
+    """Return a mask of the interior samples at which a motion is at rest: the slowest sample of each slow interval."""
     speed = np.linalg.norm(velocities, axis=1)
     slow = speed <= REST_SPEED_SHARE * speed.max()
     edges = np.flatnonzero(np.diff(np.concatenate(([False], slow, [False])).astype(int)))
-    found = np.zeros(len(speed), dtype=bool)
+    at_rest = np.zeros(len(speed), dtype=bool)
     for start, end in zip(edges[0::2], edges[1::2]):
         if start > 0 and end < len(speed):
-            found[start + int(speed[start:end].argmin())] = True
-    return found
+            at_rest[start + int(speed[start:end].argmin())] = True
+    return at_rest
 
 
 def _worst_points(distance: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float) -> list[int]:
-    """Return the most distant point in each gap between chosen ones, if it exceeds the tolerance and is not near to them."""
-    found = []
+    """Return the most distant point in each gap between chosen points, if it exceeds the tolerance and is not near them."""
+    worst = []
     for a, b in pairwise(chosen):
         k = a + 1 + int(distance[a + 1:b].argmax()) if b > a + 1 else a
         if distance[k] > tolerance and min(s[k] - s[a], s[b] - s[k]) > MIN_GAP_SHARE * s[-1]:
-            found.append(k)
-    return found
+            worst.append(k)
+    return worst
 
 
 def time_optimal_law(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
-    """Return the fastest law over a path, at rest at both ends and at its stops. Played slower it may exceed limits.
+    """Return the fastest time law on a path, at rest at both ends and at its stops.
 
-    Raises InputError where gravity alone exceeds a limit.
+    At a lower rate, the motion may exceed limits. Raises InputError if gravity alone exceeds a limit.
     """
     check_rest(constraints, LEVEL)
     order = 3 if constraints.third_order else 2
@@ -119,7 +125,7 @@ def time_optimal_law(constraints: Constraints, progress: Progress | None = None)
 
 @dataclass(frozen=True, eq=False)
 class Retimed:
-    """Motion along a route: q(s) by its path, s(t) by the law. notes: remarks for users, one sentence each."""
+    """Motion along a route: q(s) of its path with the time law s(t). notes: remarks for users, one sentence each."""
 
     route: Route
     law: TimeLaw
@@ -131,7 +137,7 @@ class Retimed:
         return self.law.duration
 
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return q, qd, qdd, qddd at time t [s]: (n,) each, or (samples, n) at times (samples,); then it rests."""
+        """Return q, qd, qdd, qddd at time t [s]: (n,) each, or (samples, n) at times (samples,); at rest after the end."""
         if np.ndim(t) == 0:
             q, qd, qdd, qddd = (array[0] for array in self([t]))
             return q, qd, qdd, qddd
@@ -144,21 +150,22 @@ class Retimed:
 def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
                   progress: Progress | None = None, drive_limits: Sequence[DriveLimit] | None = None,
                   base: BaseState | None = None) -> Retimed:
-    """Return the fastest motion through points (count, n), at rest at both ends, inside all known limits except of position.
+    """Return the fastest motion through points, at rest at both ends, within all known limits except position limits.
 
-    Torques are those of trajectory.link_side: where a joint is elastic, that of its spring.
-    velocities : (count, n); the motion stops where they vanish, and where points repeat
-    limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown.
-                 effort_rate limits the rate of the whole torque, commanded_effort_rate that of the torque without what the
-                 robot's controller adds
-    drive_limits : of voltage, current, power, ...; default those of the robot file
-    tolerance  : largest distance of points from the path [rad, m]; larger for noisy recordings
-    progress   : called with a description and the duration so far
-    base       : state of a moving base, at rest
-    Raises InputError for invalid arguments, and where gravity alone exceeds a limit.
+    The torque of an elastic joint is that of its spring (link_side).
+
+    points       : (count, n) positions of the joints with motors [rad, m]
+    velocities   : (count, n) velocities [rad/s, m/s]; the motion stops where they are zero, and where points repeat
+    limits       : default: those of the model. For others use dataclasses.replace(robot.limits, effort_rate=...); NaN: unknown
+    drive_limits : limits of voltage, current, power, ...; default: those of the robot file
+    tolerance    : largest distance of the points from the path [rad, m]; increase it for noisy recordings
+    progress     : function that is called with a description and the current duration [s]
+    base         : state of a moving base, at rest
+
+    Raises InputError for invalid arguments, and if gravity alone exceeds a limit.
     """
     if not robot.n:
-        raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to retime")
+        raise InputError(f"robot '{robot.name}' has no movable joint; at least one is needed for retiming")
     moved = link_side(robot, base)
     points = validation.coordinates("points", points, robot.joint_names)
     if points.ndim != 2 or len(points) < 2:
@@ -166,9 +173,9 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
     if velocities is not None:
         velocities = validation.coordinates("velocities", velocities, robot.joint_names)
         if velocities.shape != points.shape:
-            raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
+            raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; equal shapes are needed")
     if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
-        raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
+        raise InputError(f"tolerance is {tolerance:g}; a finite number, at least 0, is needed [rad, m]")
     limits = resolve_limits(moved, limits)
     way = fit_route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
@@ -191,26 +198,28 @@ def _unknown_limit_notes(constraints: Constraints) -> list[str]:
 def _deviation_notes(way: Route, tolerance: float) -> list[str]:
     if way.deviation <= tolerance:
         return []
-    return [f"points lie up to {way.deviation:.3g} off the path: they are too close together, or too noisy, to be followed "
-            "more closely"]
+    return [f"points are up to {way.deviation:.3g} away from the path, more than the tolerance of {tolerance:.3g}: they are "
+            "too "
+            "close together, or too noisy"]
 
 
 def slower_playback_notes(constraints: Constraints, law: TimeLaw) -> list[str]:
-    """Return a note if limits are exceeded at a lower speed, as of a motion that falls or brakes by gravity."""
+    """Return a note, in a list, if limits are exceeded at a lower speed (motions that are driven or braked by gravity)."""
     if (factor := steady_rate(constraints, law, 1.0)) >= 1.0:
         return []
     rate = 0.5 * (1.0 + factor)
     used = constraints.utilization(law.slower(rate).sample_pieces(constraints.path.breaks)[0]).max(axis=0)
     limit = constraints.describe(int(used.argmax()))
-    return [f"limits are kept at this speed, not at every lower one: at {rate:.0%} of it, {limit} would be {used.max():.0%} "
-            "of its limit. Retime with other limits rather than slow this motion"]
+    return [f"limits are satisfied at this speed, but not at every lower one: at {rate:.0%} of it, {limit} is "
+            f"{used.max():.0%} "
+            "of its limit. For a slower motion, retime with lower limits"]
 
 
 def _position_limit_notes(robot: Robot, limits: Limits, way: Route) -> list[str]:
-    """Return notes where the path leaves position limits: it is given, so they are not enforced."""
+    """Return a note for each joint whose position limits the path exceeds; they are not enforced on a given path."""
     q = way.path(np.linspace(0.0, way.path.length, POSITION_SAMPLES))[0]
     low, high = q.min(axis=0), q.max(axis=0)
-    return [f"the path takes {name} from {low[k]:.5g} to {high[k]:.5g}, outside its limits {limits.lower[k]:.5g} to "
+    return [f"the path moves {name} from {low[k]:.5g} to {high[k]:.5g}, outside its limits {limits.lower[k]:.5g} to "
             f"{limits.upper[k]:.5g}" for k, name in enumerate(robot.joint_names)
             if low[k] < limits.lower[k] or high[k] > limits.upper[k]]
 
@@ -218,14 +227,14 @@ def _position_limit_notes(robot: Robot, limits: Limits, way: Route) -> list[str]
 # ------------------------------------------------------------------ continuous duty
 
 
-BLOCK_TIME_CONSTANTS = 30.0  # length of a block: beyond, exponentials are lost in rounding
-STORED_SAMPLES = 200  # of each part
-N_SAMPLES = 4001  # of a motion
-MIN_RATE, RATE_STEP, BISECTIONS = 0.02, 0.97, 30  # of the search for a rate
+BLOCK_TIME_CONSTANTS = 30.0  # length of a block in time constants, for which exponentials do not lose precision
+STORED_SAMPLES = 200  # samples kept of each part that is added
+N_SAMPLES = 4001  # samples of a motion
+MIN_RATE, RATE_STEP, BISECTIONS = 0.02, 0.97, 30  # search for a rate: smallest rate, factor of a step, bisections
 
 
 class ThermalLoad(NamedTuple):
-    """Largest load of each winding (k,): in one motion from cold, and in one that is repeated continuously."""
+    """Largest thermal load of each winding (k,), 1 at the continuous limit: one motion from cold, continuous repetition."""
 
     joints: tuple[str, ...]
     once: np.ndarray
@@ -240,14 +249,14 @@ class ThermalLoad(NamedTuple):
 
 
 def thermal_drives(robot: Robot) -> tuple[Drive, ...]:
-    """Return the drives with known continuous torque and time constant that no spring separates from the joint."""
+    """Return the drives of rigid joints with known continuous torque and thermal time constant."""
     springs = robot.elastic_joints if not robot.is_fixed_tree else ()
     return tuple(drive for drive in robot.tree.model.drives if drive.joint in robot.joint_names
                  and drive.joint not in springs and np.isfinite(drive.continuous * drive.thermal_time_constant))
 
 
 class ThermalAccumulator:
-    """Thermal load of a motion that is added in parts."""
+    """Accumulator of the thermal load of a motion whose samples are added in parts."""
 
     def __init__(self, drives: Sequence[Drive], joint_names: Sequence[str]):
         self.joints = tuple(drive.joint for drive in drives)
@@ -271,7 +280,7 @@ class ThermalAccumulator:
         self._loads.append(loads[kept])
 
     def load(self, pause: float = 0.0) -> ThermalLoad:
-        """Return the load. pause: time between two motions, with the last torque [s]."""
+        """Return the thermal load. pause: time between two motions, at the last torque [s]."""
         t, loads, last = np.concatenate(self._t) - self._begin, np.concatenate(self._loads), self._last[1]
         if not len(t):
             return ThermalLoad(self.joints, self._load, self._load)
@@ -284,34 +293,36 @@ class ThermalAccumulator:
 
 
 def _loads(t: np.ndarray, share: np.ndarray, constant: np.ndarray, load: np.ndarray) -> np.ndarray:
-    """Return the loads (samples, k) from that at the first sample, with constant mean squared torque between samples."""
-    found, begin = np.empty_like(share), 0
-    found[0] = load
+    """Return the loads (samples, k) for the load (k,) at the first sample; the squared torque is averaged between samples."""
+    result, begin = np.empty_like(share), 0
+    result[0] = load
     while begin < len(t) - 1:
         end = max(int(t.searchsorted(t[begin] + BLOCK_TIME_CONSTANTS * constant.min(initial=np.inf), side="right")), begin + 2)
         grown = np.exp((t[begin:end, None] - t[begin]) / constant) if end > begin + 2 else None
         mean = 0.5 * (share[begin:end - 1] + share[begin + 1:end])
         if grown is None:  # one step of any length
             decay = np.exp(-(t[begin + 1] - t[begin]) / constant)
-            found[begin + 1] = mean[0] + (found[begin] - mean[0]) * decay
+            result[begin + 1] = mean[0] + (result[begin] - mean[0]) * decay
         else:
-            found[begin + 1:end] = (found[begin] + np.cumsum(mean * np.diff(grown, axis=0), axis=0)) / grown[1:]
+            result[begin + 1:end] = (result[begin] + np.cumsum(mean * np.diff(grown, axis=0), axis=0)) / grown[1:]
         begin = end - 1
-    return found
+    return result
 
 
 def slow_to_continuous_duty(robot: Robot, motion: Retimed, pause: float = 0.0) -> Retimed:
-    """Return the motion slowed just enough to be repeated continuously within the thermal limits of the windings.
+    """Return the motion at the largest speed at which continuous repetition is within the thermal limits of the windings.
 
     pause : time between two motions, in the final pose [s]
-    Raises InputError where no speed is slow enough, because gravity alone exceeds the limits.
+
+    Raises InputError if gravity alone exceeds the limits.
     """
     if not (np.isfinite(pause) and pause >= 0.0):
-        raise InputError(f"the pause is {pause:g}; a finite time, zero or more, is needed [s]")
+        raise InputError(f"pause is {pause:g}; a finite number, at least 0, is needed [s]")
     drives = thermal_drives(robot)
     if not drives:
-        raise InputError(f"of robot '{robot.name}' no drive has continuous_current or continuous_torque, and "
-                         "thermal_time_constant: its thermal load is unknown")
+        raise InputError(f"the thermal load of robot '{robot.name}' is unknown: declare continuous_current or "
+                         "continuous_torque, "
+                         "and thermal_time_constant, of at least one drive in the robot file")
     moved = link_side(robot, default_base(robot))
 
     def loads(rate: float) -> np.ndarray:
@@ -328,12 +339,14 @@ def slow_to_continuous_duty(robot: Robot, motion: Retimed, pause: float = 0.0) -
         high, low = low, low * RATE_STEP
         if low < MIN_RATE:
             worst = drives[int(loads(low).argmax())].joint
-            raise InputError(f"even at {MIN_RATE:.0%} of its speed the motion, repeated continuously, overheats {worst}: "
-                             "holding the robot takes more than its continuous torque")
+            raise InputError(f"continuous repetition overheats {worst} even at {MIN_RATE:.0%} of the speed: gravity alone "
+                             "exceeds "
+                             "its continuous torque")
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if loads(middle).max() <= 1.0 else (low, middle)
     hottest = drives[int(hot.argmax())].joint
-    note = (f"slowed to {low:.1%} of the speed, so that it may be repeated continuously: at full speed {hottest} would reach "
-            f"{hot.max():.0%} of its thermal limit")
+    note = (f"slowed to {low:.1%} of the speed for continuous repetition: at full speed {hottest} would reach {hot.max():.0%} "
+            "of "
+            "its thermal limit")
     return replace(motion, law=motion.law.slower(low), notes=(*motion.notes, note))

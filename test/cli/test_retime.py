@@ -129,7 +129,7 @@ def test_motions_with_a_payload_keep_the_limits_and_take_longer():
 
 @pytest.mark.parametrize(("given", "message"), [
     ({"points": [[0.0, 0.0]]}, r"points have shape \(1, 2\); .* two points at least"),
-    ({"points": [[0.0, 0.0]] * 3}, "the 3 points are all the same: there is nowhere to go"),
+    ({"points": [[0.0, 0.0]] * 3}, "the 3 points are all equal; at least two"),
     ({"points": [[0.0], [1.0]]}, r"points has shape \(2, 1\).* joint1, joint2"),
     ({"points": [[0.0, 0.0], [np.nan, 1.0]]}, r"points\[1, 0\] is nan .joint 'joint1'."),
     ({"velocities": [[0.0, 0.0]]}, r"velocities have shape \(1, 2\), points \(2, 2\)"),
@@ -162,7 +162,7 @@ def test_implausible_input_is_noted():
     arm = robot("rr")
     motion = retime_motion(arm, [[0.0, 0.0], [2.0, 4.0]], limits=replace(arm.limits, velocity=np.array([np.nan, 5.0])))
     assert motion.notes[0] == "no limits known, hence not enforced: effort rate; velocity of joint1; acceleration; jerk"
-    assert motion.notes[1] == "the path takes joint2 from 0 to 4, outside its limits -3.1416 to 3.1416"
+    assert motion.notes[1] == "the path moves joint2 from 0 to 4, outside its limits -3.1416 to 3.1416"
 
 
 # ---------------------------------------------------------------------- the command
@@ -230,7 +230,7 @@ def test_written_motion_can_be_retimed_again(tmp_path, capsys):
     ([(0, 0, 0), (0, 1, 1), (1, 2, 2)], "times must increase, but row 3 has t = 0 after 0"),
     ([(0, 0, 0), (1, "nan", 1)], "row 3, column 'q_joint1' is 'nan'; a finite number"),
     ([(0, 0, 0)], "one row; a path needs at least two points"),
-    ([(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (5, 1, 1)], "all the same: there is nowhere to go"),
+    ([(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (5, 1, 1)], "all equal; at least two"),
     ([], "no rows below the header"),
 ])
 def test_invalid_recordings_are_rejected_with_a_message(tmp_path, capsys, rows, message):
@@ -294,7 +294,7 @@ def test_robot_without_joints_is_rejected(tmp_path, capsys):
     given.write_text("t,q_j\n0,0\n1,1\n")
     plain.write_text('<robot name="table"><link name="top"/></robot>')
     assert main.main(["retime", str(plain), str(given), "-o", str(tmp_path / "fast.csv")]) == 2
-    assert "robot 'table' has no joint that moves: there is nothing to retime" in capsys.readouterr().err
+    assert "robot 'table' has no movable joint" in capsys.readouterr().err
 
 
 def test_joint_names_with_special_characters_are_supported(tmp_path, capsys, recwarn):

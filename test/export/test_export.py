@@ -431,7 +431,7 @@ def test_functions_that_divide_by_a_missing_mass_are_left_out_and_named(tmp_path
     urdf = tmp_path / "light.urdf"
     urdf.write_text(LIGHT)
     assert main(["export", str(urdf), "-o", str(tmp_path / "c")]) == 0
-    assert "Left out, since a joint moves no mass: forward_dynamics" in capsys.readouterr().out
+    assert "Omitted, because a joint moves no mass: forward_dynamics" in capsys.readouterr().out
     source, header = (tmp_path / "c" / name for name in ("src/light.c", "include/light/light.h"))
     assert "light_forward_dynamics" not in header.read_text() and "light_gravity" in header.read_text()
     compiled = tmp_path / "light.o"

@@ -100,7 +100,7 @@ def test_motion_that_overheats_at_any_speed_is_rejected():
     robot = arm(0.01, points)
     with pytest.raises(InputError, match="even at 2% of its speed"):
         slow_to_continuous_duty(robot, retime_motion(robot, points))
-    with pytest.raises(InputError, match="no drive has continuous_current"):
+    with pytest.raises(InputError, match="declare continuous_current or continuous_torque"):
         slow_to_continuous_duty(bare := load(urdf("seven_r")), retime_motion(bare, points))
     with pytest.raises(InputError, match="the pause is -1"):
         slow_to_continuous_duty(robot, retime_motion(robot, points), -1.0)

@@ -1,8 +1,8 @@
-"""Motion that the model is evaluated with: measured states with a desired acceleration and jerk, an estimate of the whole
-motion, or a reference, which is the motion that is executed, as its executor publishes it.
+"""Source of the motion for which torques are computed.
 
-Nothing is estimated where a reference is known. Its sources: scaling_node, with all derivatives at each instant; a
-joint_trajectory_controller, with most of them; the trajectory that such a controller executes.
+It is a measured state with desired acceleration and jerk, an estimate of the whole motion, or a reference. A reference is the
+motion that another node executes; nothing is estimated then. Its sources are scaling_node, with all derivatives at each
+instant; a joint_trajectory_controller, with some derivatives; or the trajectory that such a controller executes.
 """
 
 from __future__ import annotations
@@ -46,28 +46,34 @@ try:
 except ImportError:
     JointTrajectoryControllerState = None
 
-MAX_MOTIONS = 512  # motions: joint states may be held or late by a quarter of a second at 2 kHz
-FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion
-NEEDED_FIELDS = 2  # the first fields, which no message may lack
+MAX_MOTIONS = 512  # motions kept: a quarter of a second at 2 kHz, for joint states that wait or are late
+FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # fields of JointMotion
+NEEDED_FIELDS = 2  # number of these fields that every message must contain
 
 
 class StampedMotions:
-    """Latest motions by stamp: a row for each field of a message, a column for each joint."""
+    """Buffer of the latest motions: stamp, and an array with a row for each field and a column for each joint."""
 
     def __init__(self, joint_names: Sequence[str], fields: Sequence[str], clock: Callable[[], int] = time.time_ns,
                  optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = MAX_MOTIONS):
-        """Create a reader.
+        """Create an empty buffer.
 
-        optional: joints that may be missing (NaN); lacking: fields that may be empty (NaN); kept: number of messages kept
+        clock    : function that returns the current time [ns]
+        optional : joints that messages may omit (NaN)
+        lacking  : fields that may be empty (NaN)
+        kept     : number of messages kept
         """
         self._map, self._timeline = JointMap(joint_names, optional), Timeline(clock)
         self._needed, self._fields, self._lacking, self._most = len(joint_names), tuple(fields), tuple(lacking), kept
-        self.held: frozenset[int] = frozenset()  # joints that need not be named: they are at rest
+        self.held: frozenset[int] = frozenset()  # joints that messages may omit because they are at rest
         self._spare = np.zeros((len(self._fields), len(joint_names) + len(optional)))
         self._kept: deque[tuple[int, np.ndarray]] = deque()
 
     def read(self, message: Any) -> int:
-        """Read a message and return its stamp [ns]. Raises Rejected; earlier messages stay then, unless time jumped."""
+        """Read a message and return its stamp [ns].
+
+        Raises Rejected; earlier messages are then kept, unless the clock jumped.
+        """
         names = self._map.joint_names
         layout = self._map.locate(message.joint_names)
         if not layout.whole:
@@ -97,14 +103,14 @@ class StampedMotions:
         return stamp
 
     def before(self, stamp: int) -> tuple[int, np.ndarray] | None:
-        """Return the last motion that is not after a stamp [ns], with its own stamp; None if there is none."""
+        """Return the stamp [ns] and the array of the last motion at or before a stamp [ns]; None if there is none."""
         for kept in reversed(self._kept):
             if kept[0] <= stamp:
                 return kept
         return None
 
     def clear(self) -> None:
-        """Discard the motions: the clock of the joint states jumped."""
+        """Discard the motions after a jump of the clock of the joint states."""
         self._kept.clear()
 
     def forget(self) -> None:
@@ -113,24 +119,25 @@ class StampedMotions:
 
 
 class DesiredReader(StampedMotions):
-    """The latest desired motions by stamp: acceleration, jerk and higher derivatives, a row each."""
+    """Buffer of the latest desired motions: acceleration, jerk and higher derivatives."""
 
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (),
                  order: int = 3):
-        """order: of the highest derivative of position that is read."""
+        """Create an empty buffer. order: highest derivative of position that is read."""
         super().__init__(joint_names, FIELDS[:order - 1], clock, optional, lacking=FIELDS[NEEDED_FIELDS:])
 
     def last(self, stamp: int) -> np.ndarray | None:
-        """Return the last motion that is not after a stamp [ns], else the first one, as it came; None if none came."""
-        found = self.before(stamp) or (self._kept[0] if self._kept else None)
-        return None if found is None else found[1]
+        """Return the last motion at or before a stamp [ns], else the first one, unchanged; None before the first message."""
+        kept = self.before(stamp) or (self._kept[0] if self._kept else None)
+        return None if kept is None else kept[1]
 
     def at(self, stamp: int, tolerance: float = math.inf, span: float = math.inf) -> np.ndarray | None:
-        """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, else interpolated between neighbours
-        or extrapolated from the nearest one; None before the first message.
+        """Return acceleration, jerk and higher derivatives (rows, joints) at a stamp [ns]; None before the first message.
 
-        tolerance : largest time over which a message is extrapolated [s]. Raises Rejected beyond it
-        span      : largest time between two messages that are interpolated [s]
+        They are those of the message with this stamp, else interpolated between two messages, else extrapolated.
+
+        tolerance : longest extrapolation [s]; Rejected is raised above it
+        span      : longest time between two messages for interpolation [s]
         """
         if not self._kept:
             return None
@@ -152,7 +159,10 @@ class DesiredReader(StampedMotions):
 
 
 def _of_known(rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], also: Any = True) -> np.ndarray:
-    """Apply a function to the leading rows that hold numbers; the others, not in the message, are NaN."""
+    """Apply a function to the leading rows that contain numbers; the other rows become NaN.
+
+    also: mask of rows that may be used
+    """
     known = np.isfinite(rows).any(axis=1) & also
     count = len(rows) if known.all() else int(np.argmin(known))
     return np.concatenate((function(rows[:count]), np.full_like(rows[count:], np.nan)))
@@ -163,23 +173,28 @@ MISSING = "reference_missing"  # reason of rejected joint states
 
 
 class ReferenceMotions(StampedMotions):
-    """Latest motions by stamp with all derivatives, each extrapolated by its own derivatives until the next."""
+    """Buffer of the latest reference motions, position to jerk. Each is extrapolated with its derivatives to the next."""
 
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, lacking: Sequence[str] = ()):
-        """lacking: fields that may be empty in a message."""
+        """Create an empty buffer. lacking: fields that may be empty in a message."""
         super().__init__(joint_names, MOTION_FIELDS, clock, lacking=lacking)
         self._ended = UNKNOWN_STAMP  # stamp of the end of the last motion, if none has started since
 
     def motion(self, state: StateReader, timeout: float, count: int) -> list[np.ndarray]:
-        """Return position to jerk at the stamp of a joint state, by the last motion that is not after it. Raises Rejected."""
-        found = self.before(state.stamp)
-        if found is None:
-            raise Rejected(MISSING, "no reference yet that is not after the joint state", passing=True)
-        since = (state.stamp - found[0]) * 1e-9
-        if since > timeout and found[0] != self._ended:
+        """Return position to jerk, (n,) each, at the stamp of a joint state, extrapolated from the last motion before it.
+
+        timeout: longest extrapolation [s]
+
+        Raises Rejected if there is no such motion, or it is too old.
+        """
+        last = self.before(state.stamp)
+        if last is None:
+            raise Rejected(MISSING, "no reference at or before the stamp of the joint state yet", passing=True)
+        since = (state.stamp - last[0]) * 1e-9
+        if since > timeout and last[0] != self._ended:
             raise Rejected("reference_timeout", f"the last reference is {since:.3f} s before the joint state")
-        q, qd, qdd, qddd = found[1]
-        if since > timeout:  # at rest, since a motion has ended
+        q, qd, qdd, qddd = last[1]
+        if since > timeout:  # at rest after the end of a motion
             since = 0.0
         return [q + since * (qd + since / 2.0 * (qdd + since / 3.0 * qddd)), qd + since * (qdd + since / 2.0 * qddd),
                 qdd + since * qddd, qddd.copy()]
@@ -190,22 +205,23 @@ class ScaledMotions(ReferenceMotions):
 
     def read(self, message: ScaledMotion) -> int:
         """Read a message and return its stamp [ns]. Raises Rejected."""
-        strange = self._map.locate(message.joint_names).others
-        if strange:
-            raise Rejected("unknown_joint", f"not of this robot: {some(strange)}")
+        unknown = self._map.locate(message.joint_names).others
+        if unknown:
+            raise Rejected("unknown_joint", f"the message contains joints of another robot: {some(unknown)}")
         stamp = super().read(message)
         self._ended = stamp if message.phase == ScaledMotion.ENDED else UNKNOWN_STAMP
         return stamp
 
 
-REFERENCE_RESOLUTION = 1e-9  # rad, m; of the estimator, which then follows a reference closely
-MAX_GAP_NS = 500_000_000  # between two messages; after a longer one the history is discarded
+REFERENCE_RESOLUTION = 1e-9  # encoder resolution of the estimator for references, which have no noise [rad, m]
+MAX_GAP_NS = 500_000_000  # time between two messages above which the history is discarded
 
 
 def reference_of(message: Any) -> Any:
-    """Return the reference of a controller state (`desired` in old messages).
+    """Return the reference of a controller state (field `desired` in old messages).
 
-    While the speed is scaled, its velocities and accelerations are those of the unscaled trajectory: they are left out.
+    With a speed scaling factor other than 1, velocities and accelerations are those of the unscaled trajectory and are
+    omitted.
     """
     point = message.reference if hasattr(message, "reference") else message.desired
     velocity = point.velocities if getattr(message, "speed_scaling_factor", 1.0) == 1.0 else ()
@@ -216,8 +232,8 @@ def reference_of(message: Any) -> Any:
 class ControllerStates(ReferenceMotions):
     """Reference of a joint_trajectory_controller, from ~/controller_state; other joints are at rest.
 
-    Messages have positions, mostly velocities and accelerations. The jerk is found from accelerations, by the polynomials with
-    which the controller joins points; where velocities or accelerations are missing, an estimator without encoder noise
+    Messages contain positions, and usually velocities and accelerations. The jerk is computed from accelerations with the
+    interpolation polynomials of the controller; if velocities or accelerations are missing, an estimator without encoder noise
     differentiates the positions.
     """
 
@@ -239,10 +255,13 @@ class ControllerStates(ReferenceMotions):
         self._begin(0)
 
     def read(self, message: Any) -> int:
-        """Read a message and return its stamp [ns]. Raises Rejected; earlier messages stay then, unless time jumped."""
+        """Read a message and return its stamp [ns].
+
+        Raises Rejected; earlier messages are then kept, unless the clock jumped.
+        """
         layout = self._map.locate(message.joint_names)
         if not layout.joints:
-            raise Rejected("unknown_joint", f"none of this robot's joints: {some(layout.others)}")
+            raise Rejected("unknown_joint", f"the message contains no joint of this robot: {some(layout.others)}")
         stamp = super().read(reference_of(message))
         if layout.joints != self._named or not 0 < stamp - self._last < MAX_GAP_NS:
             self._named, self._rest = layout.joints, [joint for joint in self.held if joint not in layout.joints]
@@ -263,7 +282,7 @@ class ControllerStates(ReferenceMotions):
         return found
 
     def _completed(self, stamp: int, rows: np.ndarray) -> np.ndarray:
-        """Position to jerk of the named joints (4, k), NaN where not known yet."""
+        """Return position to jerk (4, k) of the joints in the messages; NaN: unknown yet."""
         if not np.isnan(rows[2]).any():
             self._estimator = None
             rows[3] = self._jerk((stamp - self._origin) * 1e-9, *rows[:3])
@@ -276,35 +295,40 @@ class ControllerStates(ReferenceMotions):
         return np.where(np.isnan(rows), self._estimator.estimate(stamp).motion, rows) if self._estimator.ready else rows
 
 
-MAX_LEAD_NS = 3_600_000_000_000  # a trajectory that starts later is stamped by another clock
+MAX_LEAD_NS = 3_600_000_000_000  # a trajectory that starts later has the stamp of another clock
 
 
 class ExecutedTrajectory:
     """Last trajectory sent to a joint_trajectory_controller, evaluated as the controller does."""
 
     def __init__(self, joint_names: Sequence[str], newest: Callable[[], int], turns: np.ndarray):
-        """newest() returns the stamp of the newest joint state [ns], 0 before the first; turns (n,): continuous joints."""
+        """Create the reader without a trajectory.
+
+        newest : function that returns the stamp of the newest joint state [ns]; 0 before the first one
+        turns  : (n,) mask of continuous joints
+        """
         self._joint_names, self._newest, self._turns = tuple(joint_names), newest, turns
         self._next: Goal | None = None
         self._now: ControllerTrajectory | None = None
 
     def read(self, message: JointTrajectory) -> int:
-        """Read a message and return its start [ns]. Raises Rejected; the trajectory before stays then."""
-        given, newest = goal_from_message(message, self._joint_names), self._newest()
-        if given.a is not None and given.v is None:
+        """Read a message and return its start [ns]. Raises Rejected; the previous trajectory is then kept."""
+        goal, newest = goal_from_message(message, self._joint_names), self._newest()
+        if goal.a is not None and goal.v is None:
             raise Rejected("velocity_missing", "the points have accelerations, but no velocities")
-        if given.start and given.start + given.duration * 1e9 < newest:
-            late = (newest - given.start) * 1e-9 - given.duration
+        if goal.start and goal.start + goal.duration * 1e9 < newest:
+            late = (newest - goal.start) * 1e-9 - goal.duration
             raise Rejected("trajectory_past", f"it ended {late:.3f} s before the newest joint state")
-        if given.start and newest and given.start - newest > MAX_LEAD_NS:
-            far = (given.start - newest) * 1e-9
-            raise Rejected("trajectory_far", f"it begins {far:.0f} s after the newest joint state, by another clock")
-        self._next = given
+        if goal.start and newest and goal.start - newest > MAX_LEAD_NS:
+            far = (goal.start - newest) * 1e-9
+            raise Rejected("trajectory_far", f"it begins {far:.0f} s after the newest joint state: its stamp is that of "
+                                             "another clock")
+        self._next = goal
         return nanoseconds(message.header.stamp) or newest
 
     def motion(self, state: StateReader, timeout: float, count: int) -> list[np.ndarray]:
-        """Return position and its first derivatives, `count` arrays, at the stamp of a joint state. Raises Rejected."""
-        if self._next is not None:  # starts at the first state after it
+        """Return position and its derivatives, `count` arrays (n,), at the stamp of a joint state. Raises Rejected."""
+        if self._next is not None:  # a trajectory starts at the first state after its message
             self._now = ControllerTrajectory(self._next, state.stamp, state.q, state.qd, self._turns)
             self._next = None
         if self._now is None:
@@ -312,7 +336,7 @@ class ExecutedTrajectory:
         return self._now(state.stamp, count)
 
     def clear(self) -> None:
-        """Discard the trajectory: the clock of the joint states jumped."""
+        """Discard the trajectory after a jump of the clock of the joint states."""
         self._now = self._next = None
 
     forget = clear
@@ -333,7 +357,7 @@ class References:
         self._state, self._count = state, order + 1
 
     def motion(self, source: str, timeout: float = math.inf) -> tuple[np.ndarray, ...]:
-        """Return the motion at the joint state just read. Raises Rejected."""
+        """Return position and derivatives at the last joint state. source: value of reference.source. Raises Rejected."""
         return tuple(self._of[source].motion(self._state, timeout, self._count))
 
     def clear(self) -> None:
@@ -346,7 +370,7 @@ class References:
 
 
 class ReferenceTopic(NamedTuple):
-    """Topic of a reference and its reader; kind is None where its messages are not installed."""
+    """Topic of a reference and its reader. kind: message type; None if it is not installed."""
 
     kind: Any
     name: str
@@ -354,7 +378,7 @@ class ReferenceTopic(NamedTuple):
     read: Callable[[References, Any], int]
 
 
-REFERENCE_TOPICS = {  # by reference.source
+REFERENCE_TOPICS = {  # keyed by values of reference.source
     "scaled_motion": ReferenceTopic(ScaledMotion, "~/scaled_motion", DYNAMICS_SENSOR, lambda of,
                                     message: of.scaled.read(message)),
     "controller_state": ReferenceTopic(JointTrajectoryControllerState, "~/controller_state", DYNAMICS_SENSOR,
@@ -364,7 +388,7 @@ REFERENCE_TOPICS = {  # by reference.source
 
 
 def subscribe_references(node: Node, process: Callable[[Callable[[Any], int]], None]) -> None:
-    """Subscribe to all reference topics. process: has a MotionSource read a message, and counts it."""
+    """Subscribe to all reference topics. process: passes a reader to the MotionSource, and counts the message."""
     for kind, name, qos, read in REFERENCE_TOPICS.values():
         if kind is not None:
             node.create_subscription(kind, name, partial(_on_message, process, read, Reader(kind)), qos, raw=True)
@@ -375,36 +399,40 @@ def _on_message(process: Callable[..., None], read: Callable[[References, Any], 
 
 
 def check_reference_source(values: Values) -> None:
-    """Raise InputError where the messages of the reference in use are not installed."""
+    """Raise InputError if the messages of the selected reference are not installed."""
     source = values["reference.source"]
     if values["motion_source"] == "reference" and REFERENCE_TOPICS[source].kind is None:
-        raise InputError(f"reference.source {source} needs the messages of control_msgs, which is not installed")
+        raise InputError(f"reference.source is {source}, which requires control_msgs; install it, or select another source")
 
 
 def reference_topics(values: Values) -> list[str]:
-    """Return the topics of the reference in use."""
+    """Return the topics of the selected reference; empty for other motion sources."""
     return [REFERENCE_TOPICS[values["reference.source"]].name] if values["motion_source"] == "reference" else []
 
 
-Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives where they are desired
+Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and higher derivatives of a desired motion
 NO_JOINTS = np.zeros((4, 0))
 SECOND = 1_000_000_000  # ns
 ESTIMATED = ("motion_source", "estimator.lag", "estimator.resolution")
-ESTIMATING = ("auto", "estimated")  # values of motion_source with which estimates are made `estimator.lag` before the state
+ESTIMATING = ("auto", "estimated")  # values of motion_source with estimates `estimator.lag` before the state
 
 
 class MotionSource:
-    """Joint states and desired motions in, (q, qd, qdd, qddd) and desired higher derivatives out.
+    """Source of q, qd, qdd, qddd and desired higher derivatives, from joint states, desired motions and references.
 
-    stamp, when : of the motion that was given out last, in nanoseconds and for messages
-    deviation   : standard deviations of that motion (4, n), None where it was not estimated
-    name        : its source, see JointDynamics.motion_source; empty before the first
+    stamp, when : stamp of the last returned motion, in nanoseconds and as a message
+    deviation   : standard deviations (4, n) of that motion; None if it was not estimated
+    name        : its source, see JointDynamics.motion_source; empty before the first motion
+    lateness    : reason why the desired motion was held instead of computed at the stamp; None if it was computed
     """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
                  clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
-        """clock() is what this node's clock shows [ns]; optional: joints that are read if they are published; order:
-        of the highest derivative that a desired motion may have.
+        """Create the source.
+
+        clock    : function that returns the time of the clock of the node [ns]
+        optional : joints that are read if they are published
+        order    : highest derivative of position in desired motions
         """
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
@@ -413,19 +441,19 @@ class MotionSource:
                                          for wanted in ("continuous", "revolute"))
         self.references = References(joint_names, self.state, sorted(self._turning), clock, order)
         self._zeros = np.zeros((order - 1, len(joint_names) + len(optional)))
-        self._wanted = self._zeros  # of the desired motion in use, all joints
-        self._found = np.full((2, 4, len(joint_names) + len(optional)), np.nan)  # motion, and how far off it may be
+        self._wanted = self._zeros  # desired motion in use, all joints
+        self._found = np.full((2, 4, len(joint_names) + len(optional)), np.nan)  # estimated motion, its deviations
         self._estimated: tuple[object, ...] = ()
         self.stamp, self.when, self.name = 0, Time(), ""
         self.deviation: np.ndarray | None = None
-        self.lateness: Rejected | None = None  # why the desired motion is not that of the last state, but one that is held
-        self._desired_until = 0  # stamp of the last motion with a desired acceleration: with `auto` no estimate is before it
+        self.lateness: Rejected | None = None
+        self._desired_until = 0  # stamp of the last desired motion; in mode auto, estimates must be later
         self._is_estimating = True  # whether estimates are used at present
         self._standing: Rejected | None = None
         self.configure(values)
 
     def configure(self, values: Values) -> None:
-        """Parameters changed. A history that still fits is kept."""
+        """Apply parameters. The histories of the estimators are discarded if their parameters have changed."""
         self._values = values
         self._lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
         estimated = tuple(values[name] for name in ESTIMATED)
@@ -438,14 +466,14 @@ class MotionSource:
         self.desired.held = frozenset(np.flatnonzero(np.isfinite(held)).tolist())
 
     def forget(self) -> None:
-        """Discard the history, after the clock was set or the input was silent."""
+        """Discard all histories after a change of the clock or a pause of the input."""
         self.state.forget()
         self.desired.forget()
         self.references.forget()
         self._desired_until = 0
 
     def read(self, message: JointState, sender: bytes = b"") -> int:
-        """Read a joint state of a sender; return the stamp of the robot's state with it [ns]. Raises Rejected."""
+        """Read a joint state of a sender, and return the stamp [ns] of the merged state. Raises Rejected."""
         try:
             part = self.state.read(message, sender)
         except Jumped:
@@ -462,8 +490,9 @@ class MotionSource:
         return self.state.stamp
 
     def at_state(self, desired_age: float) -> Motion:
-        """Return the motion at the state just received, or the estimator's lag before it; desired_age is the time since the
-        last desired motion arrived [s].
+        """Return the motion at the last state, or `estimator.lag` before it.
+
+        desired_age: time since the arrival of the last desired motion [s]
         """
         state, source = self.state, self._values["motion_source"]
         self.stamp, self.when, self.deviation, self.lateness = state.stamp, state.when, None, None
@@ -486,7 +515,7 @@ class MotionSource:
         elif source == "auto":
             if self._standing is not None:
                 raise self._standing
-            if state.stamp - round(self._lag * 1e9) <= self._desired_until:  # not back in time
+            if state.stamp - round(self._lag * 1e9) <= self._desired_until:  # stamps must not decrease
                 raise Rejected("motion_source_changed", "the desired motion ended; the estimated one begins estimator.lag, "
                                                         f"{self._lag:g} s, later", passing=True)
         found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))[:, :, :len(self._joint_names)]
@@ -500,13 +529,13 @@ class MotionSource:
         return tuple(found)
 
     def lag(self, desired_age: float) -> int:
-        """Return how long before the next joint state the motion will be [ns], as far as that is known beforehand."""
+        """Return the expected time from the next motion to the next joint state [ns]."""
         source = self._values["motion_source"]
         late = source == "auto" and desired_age > self._values["desired_timeout"]
         return round(self._lag * 1e9) if source == "estimated" or late else 0
 
     def _usable(self, desired_age: float) -> np.ndarray | None:
-        """Return the desired motion of the state, or None where it is not up to date or velocities are missing."""
+        """Return the desired motion at the state; None if it is too old or velocities are missing."""
         state, timeout = self.state, self._values["desired_timeout"]
         if desired_age > timeout or not state.has_velocity:
             return None
@@ -520,13 +549,13 @@ class MotionSource:
         return found[:, :len(self._joint_names)]
 
     def _estimate(self, stamp: int) -> np.ndarray:
-        """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
+        """Return estimated motion and standard deviations (2, 4, n + k) of all joints at a stamp [ns]. Raises Rejected."""
         found, state, refused = self._found, self.state, None
-        # the latest message counts, not the newest stamp: that may be of a sender that has ended, and of its clock
+        # the message that arrived last is used, not the newest stamp, which may be that of a stopped sender
         for part in sorted(state.sources, key=lambda part: part.arrival) if len(state.sources) > 1 else state.sources:
             try:
                 found[:, :, part.columns] = np.nan if part.history is None else part.history.estimate(stamp)
-            except Rejected as rejected:  # another sender may have these joints too
+            except Rejected as rejected:  # another sender may publish these joints
                 found[:, :, part.columns], refused = np.nan, rejected
         needed = found[:, :, :len(self._joint_names)]
         needed[:, :, state.rests] = 0.0
@@ -541,7 +570,7 @@ class MotionSource:
 
     @property
     def optional(self) -> np.ndarray:
-        """(4, k): position .. jerk of the optional joints at the state just read, NaN where they are unknown."""
+        """Position to jerk (4, k) of the optional joints at the last state; NaN: unknown."""
         n, measured = len(self._joint_names), self.state.optional()
         if not measured.size:
             return NO_JOINTS
@@ -560,18 +589,18 @@ class MotionSource:
         if values["motion_source"] != "desired" or desired_age <= values["desired_timeout"]:
             return []
         if desired_age == math.inf:
-            return ["no desired motion yet: acceleration and jerk are taken as zero. Publish ~/desired_motion, or set "
+            return ["no desired motion yet: acceleration and jerk are assumed zero. Publish ~/desired_motion, or set "
                     "motion_source to auto or estimated"]
-        jerk = ", jerk taken as zero" if values["on_desired_timeout"] == "zero_jerk" else " with its jerk"
+        jerk = ", with zero jerk" if values["on_desired_timeout"] == "zero_jerk" else " with its jerk"
         return [f"no desired motion for {desired_age:.1f} s: the last acceleration is held{jerk}"]
 
     def findings(self) -> dict[str, object]:
         """Return results of the estimators for diagnostics: noise, jitter, outliers, unwrapped joints."""
-        said: dict[str, object] = {}
+        results: dict[str, object] = {}
         for part in self.state.recent():
             if part.history is not None and part.history.estimator.ready:
-                said |= self._of(part, part.history.estimator)
-        return said
+                results |= self._of(part, part.history.estimator)
+        return results
 
     def _of(self, part: JointStateSource, history: MotionEstimator) -> dict[str, object]:
         clock, noise = history.clock, history.noise
@@ -587,7 +616,7 @@ class MotionSource:
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
     def _follow(self, part: JointStateSource) -> Rejected | None:
-        """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
+        """Pass the positions of a sender to its estimator. Return the reason if they are rejected, else None."""
         history = part.history
         if history is None:
             turning, revolute = ([k for k, joint in enumerate(part.joints) if joint in kind]
@@ -597,11 +626,12 @@ class MotionSource:
             history = part.history = PausingEstimator(estimator, lambda: self._values["state_timeout"])
         if history.push(part.stamp, part.values, self._is_estimating):
             return None
-        return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
-                                               "differentiated. The driver must stamp every joint state with its own time")
+        return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance, so positions "
+                                               "cannot be differentiated. The driver must stamp each joint state with its "
+                                               "time")
 
     def _desired(self, age: float) -> np.ndarray:
-        """Return acceleration, jerk ... of the desired motion, or by on_desired_timeout where there is none."""
+        """Return acceleration, jerk and higher derivatives of the desired motion, or the effect of on_desired_timeout."""
         policy = self._values["on_desired_timeout"]
         stamp, tolerance, timeout = self.state.stamp, self._values["input_tolerance"], self._values["desired_timeout"]
         late = age > timeout
@@ -612,7 +642,7 @@ class MotionSource:
                 raise
             chosen, late, self.lateness = self.desired.last(stamp), True, refusal
         if chosen is None and not late:
-            raise Rejected("desired_forgotten", "those from before the stamps jumped say nothing about now", passing=True)
+            raise Rejected("desired_forgotten", "the stamps jumped, and no desired motion has arrived since", passing=True)
         if late and policy == "stop":
             what = "no desired motion yet" if chosen is None else f"the desired motion is {age:.3f} s old"
             raise Rejected("desired_timeout", what)
