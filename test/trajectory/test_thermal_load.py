@@ -98,11 +98,11 @@ def test_motion_below_the_thermal_limit_is_not_slowed():
 def test_motion_that_overheats_at_any_speed_is_rejected():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.01, points)
-    with pytest.raises(InputError, match="even at 2% of its speed"):
+    with pytest.raises(InputError, match="even at 2% of the speed"):
         slow_to_continuous_duty(robot, retime_motion(robot, points))
     with pytest.raises(InputError, match="declare continuous_current or continuous_torque"):
         slow_to_continuous_duty(bare := load(urdf("seven_r")), retime_motion(bare, points))
-    with pytest.raises(InputError, match="the pause is -1"):
+    with pytest.raises(InputError, match="pause is -1"):
         slow_to_continuous_duty(robot, retime_motion(robot, points), -1.0)
 
 
