@@ -1,9 +1,10 @@
-"""Demos of robots that only Robot serves: combinations of bases, loops, springs, elastic joints and contacts.
+"""Demos of robots that combine moving bases, loops, springs, elastic joints and contacts.
 
-Actuated joints and the base follow harmonics. Springs follow from their equations of motion, loops from their closure, elastic
-motors from the torques of their joints: all three are solved at instants of one period and published as Fourier series.
-dynamics_node receives joint states, desired motion and base states. Its torques are checked: their rates are their slopes,
-also for loop and contact forces, and the power of motors and base is the rate of the energy.
+The motion of actuated joints and base is a sum of harmonics. The motion of springs is solved from their equations of motion,
+that of loops from their closure, that of elastic motors from the joint torques; all three are solved at samples of one period
+and published as Fourier series. dynamics_node receives joint states, desired motion and base states. Its torques are checked:
+rates of torques, loop forces and contact forces equal finite differences, and the power of motors and base equals the rate of
+the energy.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ from .robot_demo import (
 )
 
 SAMPLES_PER_PERIOD = 64
-STROKES, STEPS_PER_SAMPLE = 16, 4  # until a swimming robot is steady; steps of integration
-SPRING_HARMONICS = 14  # more than those of the actuated joints, slower than the springs' natural frequencies
-COEFFICIENT_TOL = 1e-11  # rad, of the Fourier coefficients of springs
-MAX_ITERATIONS = 30
-DIFFERENCE_STEP = 1e-6  # rad
+STROKES = 16  # periods until the motion of a swimming robot is periodic
+STEPS_PER_SAMPLE = 4  # integration steps per sample
+SPRING_HARMONICS = 14  # above those of the actuated joints, below the natural frequencies of the springs
+COEFFICIENT_TOL = 1e-11  # tolerance of the Fourier coefficients of springs [rad]
+MAX_ITERATIONS = 30  # most Newton iterations for springs
+DIFFERENCE_STEP = 1e-6  # step of finite differences [rad]
 TWIST, WRENCH = slice(7, 13), slice(25, 31)  # columns of rnea_msgs/BaseDynamics
 
 
@@ -50,12 +52,12 @@ TWIST, WRENCH = slice(7, 13), slice(25, 31)  # columns of rnea_msgs/BaseDynamics
 class CombinationMotion:
     """Periodic motion of one robot.
 
-    about  : description, for people
-    period : [s]
+    about  : description for users
+    period : period [s]
     joints : amplitude [rad, m], harmonic and phase [rad] of each moving joint
-    middle : mean positions of the joints; default 0
-    base   : amplitude, harmonic and phase of the base's x y z roll pitch yaw [m, rad]
-    feet   : contacts whose legs follow from the motion of the base: {link: point in its frame}
+    middle : mean positions of the joints; default: 0 [rad, m]
+    base   : amplitude [m, rad], harmonic and phase [rad] of x, y, z, roll, pitch, yaw of the base, keyed by 0 to 5
+    feet   : feet that stay in place: {link: point in its frame [m]}; their legs are solved from the motion of the base
     """
 
     about: str
@@ -66,7 +68,7 @@ class CombinationMotion:
     feet: Mapping[str, tuple[float, float, float]]
 
     def player(self, robot: Robot) -> DemoMotion:
-        """Solve the motion of all joints and return what demo_robot publishes."""
+        """Return the motion of all joints and the base, solved, for demo_robot to publish."""
         times = np.arange(SAMPLES_PER_PERIOD) * (self.period / SAMPLES_PER_PERIOD)
         base = self._base_harmonics()
         given = _harmonics(robot.joint_names, self.joints, self.middle, self.period)
@@ -124,16 +126,16 @@ class CombinationMotion:
 
 
 def is_free(robot: Robot) -> bool:
-    """Return whether the motion of the base follows from that of the joints: it rolls or swims."""
+    """Return whether the motion of the joints determines that of the base: the robot rolls or swims."""
     return bool(robot.roles.wheels or robot.roles.fluid)
 
 
 def _swimming_velocities(robot: Robot, joints: Harmonics, period: float, times: np.ndarray) -> np.ndarray:
-    """Return the velocity (N, 6) of a free base along its axes at times of one period, when the stroke has become steady."""
+    """Return the velocity (N, 6) of a swimming base in its frame at times (N,) of one period, after STROKES periods."""
     grid = np.arange(STROKES * STEPS_PER_SAMPLE * len(times) + 1) * (period / (STEPS_PER_SAMPLE * len(times)))
     swum = simulate_free_base(robot, lambda t: joints.derivatives(t, 3), grid)
-    found: np.ndarray = swum.base[-1 - STEPS_PER_SAMPLE * len(times):-1:STEPS_PER_SAMPLE, 7:13]
-    return found
+    velocities: np.ndarray = swum.base[-1 - STEPS_PER_SAMPLE * len(times):-1:STEPS_PER_SAMPLE, 7:13]
+    return velocities
 
 
 def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float]], middle: Mapping[Any, float],
@@ -149,10 +151,13 @@ def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float
 
 
 def _solve_period(robot: Robot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
-    """Return the solutions of one period (N, order + 1, n), with the periodic motion of the springs.
+    """Return the solutions of one period, including the periodic motion of the springs.
 
-    Collocation with SPRING_HARMONICS harmonics: the acceleration from the springs' equations is that of their motion. Newton's
-    method with the Jacobian of these equations at the first guess.
+    motion  : (N, order + 1, n) derivatives of the joints at N samples; the positions and velocities of springs are filled in
+    options : keyword arguments of `Robot.solve` for each sample
+
+    The springs are solved by collocation with SPRING_HARMONICS harmonics: at each sample, the acceleration of the Fourier
+    series equals that of the equations of motion. Newton's method uses the Jacobian at the initial guess.
     """
     columns = [robot.joint_names.index(name) for name in robot.state_joints]
     guess, N, S = np.array(robot.start), len(motion), len(columns)
@@ -180,7 +185,7 @@ def _solve_period(robot: Robot, motion: np.ndarray, options: Sequence[dict[str, 
 
 
 def _platform_poses(robot: Robot, period: float, solved: Sequence[Any]) -> dict[str, Callable[[float], Pose]]:
-    """Return the motion of every platform in the root link's frame: positions and roll, pitch, yaw as Fourier series."""
+    """Return the pose of every platform in the frame of the root link as a function of time [s], from Fourier series."""
     found: dict[str, Callable[[float], Pose]] = {}
     q = np.array([[one.positions[name][0] for name in robot.tree.joint_names] for one in solved])
     for link in robot.platforms:
@@ -225,7 +230,10 @@ def _spring_jacobians(robot: Robot, motion: np.ndarray, options: Mapping[str, An
 
 def _leg_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
                    states: Sequence[BaseState]) -> np.ndarray:
-    """Return positions (N, n) with which the feet stay at their position at the mean of the motion, by Newton's method."""
+    """Return positions (N, n) for which the feet stay in place, solved by Newton's method.
+
+    The place of the feet is that at the mean of `positions` (N, n) with a level base. states: N states of the base
+    """
     level = BaseState()
     found, q = positions.copy(), positions.mean(axis=0)
     there = _foot_positions(robot, feet, q, level)
@@ -248,7 +256,7 @@ def _foot_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]]
 
 
 def _level_base_motion(velocity: PeriodicMotion, period: float) -> Any:
-    """Return the motion of a base in the level plane from its velocity (6,) in base axes."""
+    """Return the planar motion of a base as a function of time [s], integrated from its velocity (6,) in the base frame."""
     grid = np.linspace(0.0, period, 16 * SAMPLES_PER_PERIOD + 1)
     rates = np.array([velocity.derivatives(t, 1)[0] for t in grid])
     heading = _integral(rates[:, 5], grid)
@@ -273,7 +281,7 @@ def _integral(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
 
 
 def simulate(robot: Robot, player: DemoMotion, seconds: float, rate: float) -> tuple[DemoRecording, Topics]:
-    """Return what dynamics_node would publish, computed by the library."""
+    """Return the torques and topics that dynamics_node would publish, computed by the library."""
     assert not robot.is_fixed_tree
     t = np.arange(int(seconds * rate)) * round(1e9 / rate)
     given: dict[str, Any]
@@ -306,17 +314,17 @@ def simulate(robot: Robot, player: DemoMotion, seconds: float, rate: float) -> t
 
 
 def checks(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
-    """Check the slopes of torques and of loop and contact forces, and the power."""
+    """Check the rates of torques, loop forces and contact forces, and the power balance."""
     assert not robot.is_fixed_tree and topics is not None
     found = [check_rates(recording, robot.joint_names)]
     if robot.constraints:
         together, (forces, rates) = pair_by_stamp(recording, topics["forces"], topics["force_rates"])
         m, where = len(robot.constraints), smooth_samples(together)
         forces, rates = forces[:, -m:], rates[:, -m:]
-        if not robot.roles.contacts:  # their rates are along world axes
+        if not robot.roles.contacts:  # rates of contact forces are expressed in the world frame
             found.append(check_close(rates[where], slopes(together.seconds, forces)[where - 1], FINITE_DIFFERENCE_TOL * 5.0,
-                                     "rates of loop and wheel forces are their slopes"))
-    return found if robot.roles.fluid else [*found, _check_power(robot, recording, topics)]  # drag takes power
+                                     "rates of loop and wheel forces equal finite differences"))
+    return found if robot.roles.fluid else [*found, _check_power(robot, recording, topics)]  # drag dissipates energy
 
 
 def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> CheckResult:
@@ -342,7 +350,7 @@ def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> Chec
     energy = robot.energy(q[:, columns], qd[:, columns], **given).total
     where = smooth_samples(recording)
     return check_close(power[where, None], slopes(recording.seconds, energy[:, None])[where - 1], FINITE_DIFFERENCE_TOL,
-                       "the power of motors and base is the slope of the energy")
+                       "the power of motors and base equals the rate of the energy")
 
 
 # ---------------------------------------------------------------------- robots
@@ -366,7 +374,7 @@ def _demo(name: str, motion: CombinationMotion, robot_file: str = "", urdf: str 
 
 
 def _legs(*waves: tuple[str, float, int, float]) -> dict[str, tuple[float, int, float]]:
-    """Return waves of the left leg, and of the right one half a period later."""
+    """Return the waves of both legs; those of the right leg are delayed by half a period."""
     return {f"{side}_{name}": (size, k, phase + (0.0 if side == "left" else k * np.pi))
             for name, size, k, phase in waves for side in ("left", "right")}
 
@@ -383,7 +391,7 @@ TROT = {f"{leg}_{joint}": (size, k, phase + (0.0 if leg in ("LF", "RH") else np.
 
 
 def _slides(count: int, size: float) -> dict[str, tuple[float, int, float]]:
-    """Return waves of the legs of platforms in series: those of a level follow one another round the circle."""
+    """Return the waves of the legs of platforms in series; their phase increases around the circle of each level."""
     return {f"slide{level}{leg}": (size / level**0.5, 1 + level % 2, 1.1 * level + leg * np.pi / 3.0)
             for level in range(1, count + 1) for leg in range(1, 7)}
 

@@ -1,4 +1,4 @@
-"""Pictures of the demos: torque and torque rate of each joint, the machine in some poses, contact forces of robots in MuJoCo.
+"""Pictures and movies of the demos: torque and torque rate of each joint, the machine in some poses, contact forces.
 
 Machines are drawn from the visual boxes, cylinders and spheres of their URDF; meshes are omitted.
 """
@@ -26,13 +26,13 @@ from .arms import Arm
 from .processes import share_file
 from .robot_demo import DemoRecording, RobotDemo, Topics, difference_quotients, motor_torques, pair_by_stamp
 
-SIDES = 20  # of round shapes
+SIDES = 20  # faces around cylinders and spheres
 DEFAULT_COLOUR = (0.55, 0.6, 0.65)
 LIGHT_DIRECTION = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 
 
 class Shape(NamedTuple):
-    """Faces (corners, 3) in the link's frame [m], counterclockwise from outside; colour red, green, blue."""
+    """Shape of a link: faces (corners, 3) in the frame of the link [m], counterclockwise from outside; colour (r, g, b)."""
 
     link: str
     faces: list[np.ndarray]
@@ -49,7 +49,10 @@ def urdf_shapes(urdf: str) -> list[Shape]:
 
 
 def draw_machine(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]]) -> None:
-    """Draw the robot on 3D axes in all poses, the last one opaque, the others pale."""
+    """Draw the robot on 3D axes in several poses, the last one opaque, the others transparent.
+
+    drawn: shapes of the links; poses: functions that return the pose of a link by name
+    """
     points = []
     for number, link_pose in enumerate(poses, start=1):
         faces, colours = [], []
@@ -57,7 +60,7 @@ def draw_machine(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]
             R, P = link_pose(shape.link)
             faces += [P + face @ np.asarray(R).T for face in shape.faces]
             colours += [_shade_face(shape.colour, face) for face in faces[-len(shape.faces):]]
-        draw_polygons(axis, faces, colours, 1.0 if number == len(poses) else 0.2)  # all at once, for correct occlusion
+        draw_polygons(axis, faces, colours, 1.0 if number == len(poses) else 0.2)  # one call: correct occlusion
         points += faces
     low, high = (end(np.concatenate(points), axis=0) for end in (np.min, np.max))
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
@@ -124,15 +127,20 @@ def _sphere(geometry) -> Iterator[np.ndarray]:
     return _rings([(radius * np.cos(a), radius * np.sin(a)) for a in angles])
 
 
-MAX_ROWS = 12  # joints per page
-MACHINE_WIDTH_IN = 6.0  # of the picture of the machine
-QUOTIENT_DOTS = 60  # difference quotients per joint
+MAX_ROWS = 12  # most joints in a picture
+MACHINE_WIDTH_IN = 6.0  # width of the picture of the machine
+QUOTIENT_DOTS = 60  # finite differences drawn per joint
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 TORQUE_COLOUR, RATE_COLOUR, DOT_COLOUR = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
 def draw_demo(robot: Robot, recording: DemoRecording, path: str | os.PathLike, source: str, demo: RobotDemo) -> None:
-    """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
+    """Write a picture of torques and torque rates, and of the machine, to `path`, in the format of its suffix.
+
+    source: origin of the recording, for the title
+
+    Raises RneaError if matplotlib is not installed.
+    """
     joints = range(min(robot.n, MAX_ROWS))
     size = np.array([11.0, 1.1 + 1.45 * len(joints)])
     if demo.picture_times:
@@ -153,7 +161,7 @@ def draw_demo(robot: Robot, recording: DemoRecording, path: str | os.PathLike, s
 
 
 def _draw_machine(axis, robot: Robot, recording: DemoRecording, demo: RobotDemo) -> None:
-    """Draw the machine at the demo's picture times: the last pose opaque, the others pale."""
+    """Draw the machine at the picture times of the demo: the last pose opaque, the others transparent."""
     drawn = urdf_shapes(share_file(demo.urdf).read_text(encoding="utf-8"))
     samples = np.searchsorted(recording.seconds, demo.picture_times).clip(max=len(recording.q) - 1)
     base: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
@@ -180,18 +188,18 @@ def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None
 
 
 def _rate_with_gaps(recording: DemoRecording, joint: int) -> np.ndarray:
-    """Return the rate with a gap at each jump, where a line would show values that do not occur."""
+    """Return the torque rate with NaN at each jump of the jerk, so that no line is drawn across the jump."""
     rate = recording.tau_rate[:, joint].copy()
-    rate[1:][_jumps(recording)[:, joint]] = np.nan
+    rate[1:][_jerk_jumps(recording)[:, joint]] = np.nan
     return rate
 
 
-def _jumps(recording: DemoRecording) -> np.ndarray:
+def _jerk_jumps(recording: DemoRecording) -> np.ndarray:
     return np.asarray(np.abs(np.diff(recording.qddd, axis=0)) > 0.25 * np.ptp(recording.qddd, axis=0))
 
 
 def _label(figure, axes, recording: DemoRecording) -> None:
-    jumps = ", with jumps where the motion's jerk jumps" if _jumps(recording).any() else ""
+    jumps = ", discontinuous with the jerk of the motion" if _jerk_jumps(recording).any() else ""
     axes[0, 0].set_title("torque (force of prismatic joints)", loc="left", fontsize=10, color=TORQUE_COLOUR)
     axes[0, 1].set_title(f"torque rate{jumps}", loc="left", fontsize=10, color=RATE_COLOUR)
     for axis in axes[-1]:
@@ -199,12 +207,12 @@ def _label(figure, axes, recording: DemoRecording) -> None:
     figure.align_ylabels(axes)
 
 
-MOTOR_DOTS = 80  # torques of MuJoCo per motor
+MOTOR_DOTS = 80  # torques of MuJoCo drawn per motor
 CONTACT_COLOUR = "#f0e6d2"
 
 
 class MotorGroup(NamedTuple):
-    """Motors drawn together, by index, and the link whose wrench is drawn beside them."""
+    """Group of motors in one panel, by index, and the link whose contact force is drawn next to it."""
 
     title: str
     motors: Sequence[int]
@@ -213,7 +221,12 @@ class MotorGroup(NamedTuple):
 
 def draw_plant(groups: Sequence[MotorGroup], robot: Robot, recording: DemoRecording, topics: Topics | None,
                path: str | os.PathLike[str], source: str) -> None:
-    """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
+    """Write a picture of motor torques and contact forces in MuJoCo to `path`, in the format of its suffix.
+
+    source: origin of the recording, for the title
+
+    Raises RneaError if matplotlib is not installed.
+    """
     assert topics is not None
     links = [group.link for group in groups]
     recording, (states, *wrenches) = pair_by_stamp(recording, topics["states"], *(topics[link] for link in links))
@@ -249,12 +262,12 @@ def draw_plant(groups: Sequence[MotorGroup], robot: Robot, recording: DemoRecord
 LINE_COLOUR, LIMIT_COLOUR, LOST_COLOUR = "0.75", "#444444", "#b00020"
 PANEL_PX = (240, 250)  # width and height of a motion in the movie
 FRAME_RATE = 12  # frames per second
-TRAIL_STEP = 25  # samples
-CENTRE_SHARES = (0.5, 0.5, 0.9)  # of the vector from the base to the middle of the tool path
+TRAIL_STEP = 25  # samples between two points of a trail
+CENTRE_SHARES = (0.5, 0.5, 0.9)  # centre of the picture, as shares of the coordinates of the middle of the tool path
 
 
 class ShownMotion(NamedTuple):
-    """Tracked motion with its name and colour."""
+    """Tracked motion with its name and colour ("#rrggbb")."""
 
     name: str
     colour: str
@@ -262,25 +275,25 @@ class ShownMotion(NamedTuple):
 
 
 def rate_shares(arm: Arm, tracked: TrackingResult) -> np.ndarray:
-    """Return the commanded torque rates (samples - 1, n) as shares of their limits."""
+    """Return the commanded torque rates (samples - 1, n) divided by their limits."""
     return np.diff(tracked.commanded, axis=0) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
 
 
 def plane_projection(line: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that projects points (count, 3) to (2, count) in the plane in which a line is longest."""
+    """Return a function that projects points (count, 3) to (2, count) in the plane of largest extent of a line (count, 3)."""
     middle = line.mean(axis=0)
     axes = np.linalg.svd(line - middle, full_matrices=False)[2][:2]
     return lambda points: ((points - middle) @ axes.T).T
 
 
 def draw_tool_path(axis: Any, arm: Arm, line: np.ndarray, shown: ShownMotion, off: str) -> None:
-    """Draw the tool path of a motion over the intended line (count, 3). off : text on the distance between both."""
+    """Draw the tool path of a motion over the intended line (count, 3). off: text with the distance between both."""
     project, tracked = plane_projection(line), shown.tracked
     axis.plot(*project(line), color=LINE_COLOUR, linewidth=7.0, solid_capstyle="round")
-    went = project(arm.tool_at(tracked.q[tracked.t >= 0.0]))
-    axis.plot(*went, color=shown.colour, linewidth=2.0)
-    axis.plot(*went[:, :1], "o", color="black", markersize=6)
-    axis.plot(*went[:, -1:], "X" if tracked.lost else "s", color=LOST_COLOUR if tracked.lost else "black",
+    tool_path = project(arm.tool_at(tracked.q[tracked.t >= 0.0]))
+    axis.plot(*tool_path, color=shown.colour, linewidth=2.0)
+    axis.plot(*tool_path[:, :1], "o", color="black", markersize=6)
+    axis.plot(*tool_path[:, -1:], "X" if tracked.lost else "s", color=LOST_COLOUR if tracked.lost else "black",
               markersize=11 if tracked.lost else 6, markeredgecolor="white")
     axis.set_title(shown.name, loc="left", color=shown.colour, fontsize=12, fontweight="bold")
     axis.set_aspect("equal", adjustable="datalim")
@@ -291,7 +304,7 @@ def draw_tool_path(axis: Any, arm: Arm, line: np.ndarray, shown: ShownMotion, of
 
 
 def draw_rates(axis: Any, arm: Arm, shown: ShownMotion, most: float) -> None:
-    """Draw the commanded torque rate of the joint that is nearest to its limit, in limits. most : largest value shown."""
+    """Draw the largest commanded torque rate, relative to its limit, over all joints. most: largest value shown."""
     rate, tracked = rate_shares(arm, shown.tracked), shown.tracked
     worst = np.take_along_axis(rate, np.abs(rate).argmax(axis=1)[:, None], axis=1)[:, 0]
     axis.axhspan(-1.0, 1.0, color="0.93", linewidth=0.0)
@@ -304,8 +317,10 @@ def draw_rates(axis: Any, arm: Arm, shown: ShownMotion, most: float) -> None:
 class MovieOptions(NamedTuple):
     """Options of a movie.
 
-    slow_motion : factor; end_pause : of the last frame [s]; trail : time of the tool path behind the tool [s]
-    view        : azimuth, elevation [degrees], distance [m]
+    slow_motion : duration of the movie over that of the motion
+    end_pause   : additional duration of the last frame [s]
+    view        : azimuth, elevation [deg], distance [m] of the camera
+    trail       : duration of the drawn tool path before the current time [s]
     """
 
     slow_motion: float
@@ -318,8 +333,10 @@ def write_movie(arm: Arm, line: np.ndarray, motions: Sequence[ShownMotion], capt
                 path: str | Path, options: MovieOptions) -> None:
     """Write a GIF of motions side by side with their tool paths, over the intended line (count, 3).
 
-    caption : function of (number of the motion, time [s]) -> text, and whether it reports a violation
-    Raises RneaError without matplotlib, and if MuJoCo cannot render.
+    line    : (count, 3) intended path of the tool [m]
+    caption : function of (index of the motion, time [s]) -> text, and whether it reports a violation
+
+    Raises RneaError if matplotlib is not installed or MuJoCo cannot render.
     """
     centre = 0.5 * (line.min(axis=0) + line.max(axis=0)) * CENTRE_SHARES
     render = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, PANEL_PX, options.view, centre)

@@ -1,7 +1,7 @@
-"""Functions that `rnea export` writes in C for each kind of robot: of flat blocks, for any scalar, with their descriptions.
+"""Functions that `rnea export` writes in C for each kind of robot, on flat arrays of any scalar type, with descriptions.
 
-Nothing is computed here: each is the function that the robot's own kernel is traced from, or, where a robot calls several
-kernels one after the other, the same calls on symbols.
+The functions are those from which the kernels of the robot are traced; if a robot calls several kernels in sequence, the
+exported function makes the same calls on symbols.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..robots.kernel_store import KernelFunction, KernelStore
 from ..robots.program import FORWARD, GRAVITY, GUESS, INDICATOR, PAYLOADS, RobotProgram
 from ..robots.robot import Robot
 
-MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
+MASSLESS = 1e12  # condition number of the mass matrix above which a joint counts as massless
 
 
 class ExportedFunction(NamedTuple):
-    """A function to be written in C.
+    """Function to be written in C.
 
-    name     : in C, after the robot's
-    text     : what it computes, a sentence for the header
-    evaluate : takes blocks by name, arrays of any scalar; returns at least as many arrays as there are results
-    inputs   : sizes of the blocks by name
+    name     : name in C, after the prefix of the robot
+    text     : description for the header
+    evaluate : function of the inputs as keyword arguments, arrays of any scalar type; it returns at least `results`
+    inputs   : size of each input, keyed by name
     results  : names of the outputs
     """
 
@@ -51,17 +51,22 @@ class ExportedFunction(NamedTuple):
 
 
 def exported(robot: Robot, links: Iterable[str] = ()) -> list[ExportedFunction]:
-    """All of a robot; links: those whose poses and Jacobians are wanted. InputError where a kind has none."""
-    return [*_functions(robot), *_of_links(robot, links)]
+    """Return all functions of a robot. links: links whose poses and Jacobians are exported.
+
+    Raises InputError if functions of this kind of robot cannot be exported.
+    """
+    return [*_functions(robot), *_link_functions(robot, links)]
 
 
 def _not_exported(robot: Robot) -> InputError:
-    return InputError(f"robot '{robot.name}' is a {robot.kind} whose equations are not solved by elimination, so nothing is "
-                      "exported: a joint moves no mass, or what its robot file declares leaves a motion open at the start")
+    return InputError(f"robot '{robot.name}' ({robot.kind}) cannot be exported, because its equations of motion are singular "
+                      "at "
+                      "the start pose: a joint moves no mass, or the robot file does not determine a motion. Add the missing "
+                      "inertia or declaration")
 
 
 def payload_parameters(model: Model, link: str) -> ExportedFunction:
-    """Return the ten numbers by which functions know a payload, from mass, centre and inertia as a data sheet gives them."""
+    """Return the function that computes the ten parameters of a payload from mass, centre of mass and inertia."""
     frame = model.frame(link)
 
     def evaluate(mass: Any, com: Any, inertia: Any) -> list[Any]:
@@ -75,7 +80,12 @@ def payload_parameters(model: Model, link: str) -> ExportedFunction:
 
 def _kernel(store: KernelStore, name: str, results: str, text: str, of: KernelFunction | str | None = None,
             at_zero: Sequence[str] = ()) -> ExportedFunction:
-    """Return a kernel of a store; at_zero: blocks that are no arguments."""
+    """Return the exported function of a kernel.
+
+    results : names of the outputs, separated by spaces
+    of      : kernel function, or its name; default: `name`
+    at_zero : inputs that are constant zero and not arguments
+    """
     function = of if isinstance(of, KernelFunction) else KERNEL_FUNCTIONS[of or name]
     traced, sizes = store.traced(function, by_paper=False)
     zeros = {block: np.zeros(sizes[block]) for block in at_zero}
@@ -86,18 +96,19 @@ def _kernel(store: KernelStore, name: str, results: str, text: str, of: KernelFu
 # ---------------------------------------------------------------------- kinds of robots
 
 
-def _of_tree(robot: Robot) -> list[ExportedFunction]:
+def _tree_functions(robot: Robot) -> list[ExportedFunction]:
     store = robot.tree.store
     return [
         _kernel(store, "torque_and_rate", "tau tau_rate", "Joint torques of a motion and their exact time derivatives."),
         _kernel(store, "inverse_dynamics", "tau", "Joint torques of a motion."),
-        _kernel(store, "gravity", "tau", "Torques that hold the robot still against gravity."),
+        _kernel(store, "gravity", "tau", "Torques that hold the robot at rest against gravity."),
         _gravity_and_rate(store),
         _friction(robot.tree.model),
         _kernel(store, "bias", "tau", "Torques at zero acceleration: velocity terms, gravity, friction.", "inverse_dynamics",
                 ("qdd",)),
         _kernel(store, "mass_matrix", "M", "Mass matrix, row by row."),
-        _kernel(store, "forward_dynamics", "qdd", "Accelerations under torques; not finite where a joint moves no mass."),
+        _kernel(store, "forward_dynamics", "qdd", "Joint accelerations for given torques; NaN or infinite if a joint moves no "
+                                                  "mass."),
         _kernel(store, "sensitivities", "dtau_dq dtau_dqd dtau_dqdd", "Partial derivatives of the torques, row by row: a row "
                 "for each torque."),
         _kernel(store, "rate_sensitivities", "drate_dq drate_dqd drate_dqdd drate_dqddd", "Partial derivatives of the torque "
@@ -108,8 +119,8 @@ def _of_tree(robot: Robot) -> list[ExportedFunction]:
 def _gravity_and_rate(store: KernelStore) -> ExportedFunction:
     traced, sizes = store.traced(KERNEL_FUNCTIONS["dynamics"], by_paper=False)
     still = {block: np.zeros(sizes.pop(block)) for block in ("qdd", "qddd")}
-    return ExportedFunction("gravity_and_rate", "Torques that hold the robot still against gravity, and their rates as the "
-                            "joints move.", lambda **blocks: traced(**blocks, **still)[2:], sizes, ("tau", "tau_rate"))
+    return ExportedFunction("gravity_and_rate", "Torques that hold the robot at rest against gravity, and their rates for "
+                            "moving joints.", lambda **blocks: traced(**blocks, **still)[2:], sizes, ("tau", "tau_rate"))
 
 
 def _friction(model: Model) -> ExportedFunction:
@@ -122,41 +133,41 @@ def _friction(model: Model) -> ExportedFunction:
         tau, rate = (from_links(model, column) for column in zip(*pairs, strict=True))
         return with_motors(motors, tau, rate, qd, qdd, qd * 0.0)
 
-    return ExportedFunction("friction", "Torques of friction and offsets, and their rates; without the friction that grows "
-                            "with the load.", evaluate, {"qd": model.n, "qdd": model.n}, ("tau", "tau_rate"))
+    return ExportedFunction("friction", "Torques of friction and offsets, and their rates; without load-dependent "
+                            "friction.", evaluate, {"qd": model.n, "qdd": model.n}, ("tau", "tau_rate"))
 
 
-def _of_moving_tree(robot: Robot) -> list[ExportedFunction]:
+def _moving_tree_functions(robot: Robot) -> list[ExportedFunction]:
     store = robot.tree.store
-    moved = _kernel(store, "torque_and_rate", "tau tau_rate base_wrench base_wrench_rate", "On a base that moves as it must: "
-                    "joint torques, the wrench BY the world ON the base, and the rates of both.", "prescribed_base")
+    moved = _kernel(store, "torque_and_rate", "tau tau_rate base_wrench base_wrench_rate", "Prescribed base: joint "
+                    "torques, the wrench exerted by the world on the base, and the rates of both.", "prescribed_base")
     if np.linalg.cond(robot.mass_matrix(np.zeros(robot.n))) > MASSLESS:
         return [moved]
     return [
         moved,
-        _kernel(store, "free_torque_and_rate", "base_acceleration base_jerk tau tau_rate", "While nothing holds the base: "
-                "how it moves, joint torques and rates.", "free_rates"),
-        _kernel(store, "forward_dynamics", "base_acceleration qdd", "Accelerations under torques while nothing holds the "
-                "base.", "free_response"),
+        _kernel(store, "free_torque_and_rate", "base_acceleration base_jerk tau tau_rate", "Floating base: its "
+                "acceleration and jerk, joint torques and their rates.", "free_rates"),
+        _kernel(store, "forward_dynamics", "base_acceleration qdd", "Floating base: accelerations for given joint "
+                "torques.", "free_response"),
         _kernel(store, "mass_matrix", "M", "Mass matrix of base and joints, row by row.", "free_mass_matrix"),
     ]
 
 
 def _functions(robot: Robot) -> list[ExportedFunction]:
-    """Functions of a robot, without those of links."""
+    """Return the functions of a robot, except those of links."""
     if robot.is_fixed_tree:
-        return _of_tree(robot)
+        return _tree_functions(robot)
     if robot.is_bare:
-        return _of_moving_tree(robot)
+        return _moving_tree_functions(robot)
     if robot.is_mechanism and not robot.has_moving_base:
-        return [*_of_loops(robot), *(_of_platform(robot) if len(robot.platforms) == 1 else ())]
-    return _of_programs(robot)
+        return [*_loop_functions(robot), *(_platform_functions(robot) if len(robot.platforms) == 1 else ())]
+    return _program_functions(robot)
 
 
 class _Call:
-    """A program of a robot as a function of the blocks that decide its result.
+    """Program of a robot as a function of the inputs that determine its result.
 
-    inputs: their sizes by name; "q" are all joints of the tree, on closed loops, where the robot has loops
+    inputs: size of each input, keyed by name; for robots with loops, "q" contains all joints of the tree in a closed pose
     """
 
     def __init__(self, robot: Robot, program: RobotProgram):
@@ -173,16 +184,17 @@ class _Call:
         return self._program.evaluate(**self._zeros, **blocks)
 
 
-def _of_programs(robot: Robot) -> list[ExportedFunction]:
-    """Functions of robots with any combination of base, loops, springs, elastic joints, motors on links, contacts and wheels,
-    from the programs that serve Robot.
+def _program_functions(robot: Robot) -> list[ExportedFunction]:
+    """Return the functions of a robot with any combination of moving base, loops, springs, elastic joints and so on.
+
+    They evaluate the programs of the robot.
     """
     motion, response, static = robot.program(), robot.program(FORWARD), robot.program(GRAVITY)
     if motion is None:
         raise _not_exported(robot)
     move, equations = _Call(robot, motion), motion.equations
     results = {"tau": "torques of the joints", "tau_rate": "their exact time derivatives", **CHECKED}
-    parts = _parts(robot, motion)
+    parts = _further_results(robot, motion)
 
     def torque_and_rate(**blocks: Any) -> list[Any]:
         tau, rate, indicator, Y = move(**blocks)[:4]
@@ -195,8 +207,8 @@ def _of_programs(robot: Robot) -> list[ExportedFunction]:
         found.append(_forward_dynamics(robot, response))
     if static is not None:
         hold = _Call(robot, static)
-        found.append(ExportedFunction("gravity_and_rate", "Torques that hold the joints still against gravity, and their "
-                                      "rates as base and joints move. " + _sentence(CHECKED), hold, hold.inputs,
+        found.append(ExportedFunction("gravity_and_rate", "Torques that hold the joints at rest against gravity, and their "
+                                      "rates for moving base and joints. " + _sentence(CHECKED), hold, hold.inputs,
                                       ("tau", "tau_rate", *CHECKED)))
     if not equations.constraints:
         def mass_matrix(q: Any, payloads: Any = ()) -> list[Any]:
@@ -213,8 +225,8 @@ def _of_programs(robot: Robot) -> list[ExportedFunction]:
     return found
 
 
-CHECKED = {"indicator": "above 1 the result is not reliable: the loops of q are open, or the pose is singular"}
-Part = tuple[str, Callable[[Any, Any, Any], Any]]  # words, and function of torques, rates, and all derivatives Y
+CHECKED = {"indicator": "above 1 the result is invalid: the loops are not closed at q, or the pose is singular"}
+Result = tuple[str, Callable[[Any, Any, Any], Any]]  # description; function of torques, torque rates, all derivatives Y
 
 
 def _sentence(words: Mapping[str, str]) -> str:
@@ -225,12 +237,12 @@ def _derivative(order: int, first: Any) -> Callable[[Any, Any, Any], Any]:
     return lambda _tau, _rate, Y: Y[order, first]
 
 
-def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
-    """Results of a motion beside torques and rates, as far as the robot has them."""
+def _further_results(robot: Robot, program: RobotProgram) -> dict[str, Result]:
+    """Return the further results that the robot has for a motion, in addition to torques and torque rates."""
     equations, structure = program.equations, program.structure
     tau, joints = equations.parts["tau"].start, equations.joints
     orders = (("", "positions"), ("d", "velocities"), ("dd", "accelerations"), ("ddd", "jerks"))
-    found: dict[str, Part] = {}
+    found: dict[str, Result] = {}
     if structure.roles.state or structure.roles.closed:
         for k, (d, words) in enumerate(orders[1:], start=1):
             found[f"q{d}_all"] = f"{words} of all joints of the tree", _derivative(k, joints)
@@ -239,15 +251,15 @@ def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
             motors = slice(joints.stop, len(equations.coordinates))
             found[f"q{d}_motor"] = f"{words} of the motors of elastic joints", _derivative(k, motors)
     if equations.motors:
-        found["tau_link"] = ("torques on the links, behind rotors and springs",
+        found["tau_link"] = ("torques on the links, after rotors and springs",
                              lambda tau, _rate, Y: _link_side(robot, equations, tau, Y, 0))
         found["tau_link_rate"] = "their rates", lambda _tau, rate, Y: _link_side(robot, equations, rate, Y, 1)
     if set(BASE) & {*robot.roles.posed}:
-        found["base_velocity"] = "velocity of the base, as the wheels roll", _derivative(1, slice(6))
+        found["base_velocity"] = "velocity of the base, determined by the wheels", _derivative(1, slice(6))
     if equations.base and BASE[0] in equations.actuated:
         first = tau + equations.actuated.index(BASE[0])
-        found["base_wrench"] = "wrench BY the world ON the base, along its axes", _derivative(0, slice(first, first + 6))
-        found["base_wrench_rate"] = "rates of its six numbers", _derivative(1, slice(first, first + 6))
+        found["base_wrench"] = "wrench exerted by the world on the base, in its frame", _derivative(0, slice(first, first + 6))
+        found["base_wrench_rate"] = "time derivatives of its components", _derivative(1, slice(first, first + 6))
     elif equations.base and BASE[0] not in structure.roles.given:
         found["base_acceleration"] = "acceleration of the base", lambda _tau, _rate, Y: base_acceleration(Y[1:3, :6])
         found["base_jerk"] = "its jerk", lambda _tau, _rate, Y: base_jerk(Y[1:4, :6])
@@ -259,7 +271,7 @@ def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
 
 
 def _link_side(robot: Robot, equations: EquationsOfMotion, torque: Any, Y: Any, order: int) -> Any:
-    """Torques on the links beyond the joints, as MotorLoads.loads has them, or their rates."""
+    """Return the torques on the links (order 0; see MotorLoads.loads), or their rates (order 1)."""
     x = [np.array(row[:len(equations.coordinates)], dtype=object) for row in Y[:4]]
     shares = derivative(equations.motor_shares(Rates(*(jets(*pair) for pair in pairwise(x)))), order)
     names = robot.tree.joint_names
@@ -273,11 +285,11 @@ def _link_side(robot: Robot, equations: EquationsOfMotion, torque: Any, Y: Any, 
 def _forward_dynamics(robot: Robot, program: RobotProgram) -> ExportedFunction:
     call, equations = _Call(robot, program), program.equations
     joints, motors = equations.joints, len(equations.elastic_joints)
-    words = {"qdd": "accelerations under motor torques tau", **CHECKED}
+    words = {"qdd": "accelerations for given motor torques tau", **CHECKED}
     if robot.solved_joints:
-        words["qdd_all"] = "those of all joints of the tree"
+        words["qdd_all"] = "accelerations of all joints of the tree"
     if motors:
-        words["qdd_motor"] = "those of the motors of elastic joints"
+        words["qdd_motor"] = "accelerations of the motors of elastic joints"
     if equations.base:
         words["base_acceleration"] = "acceleration of the base"
 
@@ -299,9 +311,11 @@ def _close_step(robot: Robot, program: RobotProgram) -> ExportedFunction:
         return [pose, gap, [indicator]]
 
     return ExportedFunction(
-        "close_step", "Newton's method: moves the joints of q that follow so that the loops close. gap: how far they were "
-        "open, in units of the machine's length or rad; above an indicator of 1 the step was too long to stay on the branch. "
-        f"Set {some(robot.joint_names)} of the last cycle's pose and step until the gap is rounding, as a rule twice.", close,
+        "close_step", "One step of Newton's method that moves the dependent joints of q towards closed loops. gap: error of "
+        "the loops before the step, relative to the characteristic length, or in rad. indicator: above 1 the step is too long "
+        "to "
+        f"stay on the branch. Set {some(robot.joint_names)} in the pose of the last cycle, and repeat until the gap is at "
+        "rounding level, usually twice.", close,
         {"q": n}, ("q_closed", "gap", "indicator"))
 
 
@@ -316,15 +330,16 @@ def _by_platform(robot: Robot, torque_and_rate: Callable[..., Any], inputs: Mapp
         return [*torque_and_rate(q=q, **rates, **others), [condition]]
 
     sizes = {name: size for name, size in inputs.items() if name not in ("qd", "qdd", "qddd")}
-    return ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} leg_condition: that of the legs.", by_platform,
+    return ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} leg_condition: condition number of the "
+                                                        "legs.", by_platform,
                             {**sizes, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)}, (*names, "leg_condition"))
 
 
-BY_PLATFORM = ("As torque_and_rate, from the motion of the platform in the root link's frame: velocity, acceleration and "
-               "jerk, linear before angular. q: all joints of the tree, closed at the pose of the platform.")
+BY_PLATFORM = ("torque_and_rate as a function of the motion of the platform in the frame of the root link: velocity, "
+               "acceleration and jerk, linear before angular. q: all joints of the tree, closed at the pose of the platform.")
 
 
-def _of_loops(robot: Robot) -> list[ExportedFunction]:
+def _loop_functions(robot: Robot) -> list[ExportedFunction]:
     closure, n, active = robot.closure, robot.tree.n, robot.n
     torque, sizes = robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}
@@ -351,18 +366,20 @@ def _of_loops(robot: Robot) -> list[ExportedFunction]:
     results = ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "condition")
     return [
         ExportedFunction("torque_and_rate", "Torques of the active joints and their exact time derivatives, and the motion of "
-                         "all joints. q: all joints of the tree, closed; the others: active joints. Beyond a condition of 1e7 "
-                         "the loops are singular.", torque_and_rate, {**payloads, "q": n, **rates}, results),
-        ExportedFunction("gravity_and_rate", "Torques of the active joints that hold the robot still against gravity, and "
-                         "their rates as the joints move.", gravity_and_rate, {**payloads, "q": n, "qd": active},
+                         "all joints. q: all joints of the tree in a closed pose; qd, qdd, qddd: active joints. Above a "
+                         "condition "
+                         "number of 1e7 the loops are singular.", torque_and_rate, {**payloads, "q": n, **rates}, results),
+        ExportedFunction("gravity_and_rate", "Torques of the active joints that hold the robot at rest against gravity, and "
+                         "their rates for moving joints.", gravity_and_rate, {**payloads, "q": n, "qd": active},
                          ("tau", "tau_rate", "condition")),
-        ExportedFunction("close_step", "One step of Newton's method: moves the passive joints of q so that the loops close. "
-                         "gap: how far they were open [m or rad]. Set the active joints of the last cycle's pose and step "
-                         "until the gap is rounding, as a rule twice.", close, {"q": n}, ("q_closed", "gap", "condition")),
+        ExportedFunction("close_step", "One step of Newton's method that moves the passive joints of q towards closed loops. "
+                         "gap: error of the loops before the step [m or rad]. Set the active joints in the pose of the last "
+                         "cycle, and repeat until the gap is at rounding level, usually twice.",
+                         close, {"q": n}, ("q_closed", "gap", "condition")),
     ]
 
 
-def _of_platform(robot: Robot) -> list[ExportedFunction]:
+def _platform_functions(robot: Robot) -> list[ExportedFunction]:
     """Return the functions whose input is the motion of the platform."""
     closure, legs, n = robot.closure, robot.platform_closure, robot.tree.n
     torque, sizes = robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
@@ -377,8 +394,8 @@ def _of_platform(robot: Robot) -> list[ExportedFunction]:
         return [*forces, *motion, [condition], actuation]
 
     return [
-        ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} actuation: condition of the loops, leg_condition that of "
-                         "the legs.", torque_and_rate,
+        ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} actuation, leg_condition: condition numbers of loops and "
+                         "legs.", torque_and_rate,
                          {**payloads, "q": n, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
                          ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "leg_condition", "actuation")),
         _platform_close_step(robot)]
@@ -391,13 +408,14 @@ def _platform_close_step(robot: Robot) -> ExportedFunction:
         correction, _slope, sizes = legs.step_of(q, np.zeros(6))
         return [q + correction, sizes[:1], sizes[2:3]]
 
-    return ExportedFunction("platform_close_step", "As close_step, but the joints of the legs move to where the platform is: "
-                            f"{some(robot.tree.joint_names[k] for k in legs.platforms[0].joints)} of q hold its pose, of "
-                            "origin and angles about the moving axes x, y, z.", close, {"q": robot.tree.n},
+    return ExportedFunction("platform_close_step", "close_step for a given pose of the platform: moves the joints of the "
+                                                   "legs. "
+                            f"{some(robot.tree.joint_names[k] for k in legs.platforms[0].joints)} of q contain the pose: "
+                            "origin, and angles about the moving axes x, y, z.", close, {"q": robot.tree.n},
                             ("q_closed", "gap", "condition"))
 
 
-def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
+def _link_functions(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
     if not links:
         return []
     found, origin, store = [], ("point",), robot.tree.store
@@ -408,12 +426,12 @@ def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
         found += [_kernel(store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
                           "rotation row by row.", of[kernel_functions.link_pose], origin),
                   _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
-                          "along the root link's axes; row by row.", of[kernel_functions.jacobian], origin),
+                          "expressed in the frame of the root link; row by row.", of[kernel_functions.jacobian], origin),
                   _kernel(store, f"jacobian_rate_{word}", "J_rate", f"Time derivative of the Jacobian of link {link}, row by "
                           "row.", of[kernel_functions.jacobian_rate], origin)]
     return found
 
 
 def link_word(link: str) -> str:
-    """Return the name of a link as a part of names in C."""
+    """Return the name of a link with all characters replaced that C identifiers do not permit."""
     return "".join(x if x.isascii() and x.isalnum() else "_" for x in link)

@@ -1,4 +1,4 @@
-"""Kernels of one model: compiled at first use, and called with checked arrays."""
+"""Kernels of one model: compiled on first use, and called with validated arrays."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from .conditions import Loads, Payload, checked_loads
 
 
 class KernelFunction(NamedTuple):
-    """A function of (model, gravity, options, **blocks) in any scalar, which returns a sequence of arrays.
+    """Function of (model, gravity, options, **blocks), for any scalar type, from which kernels are traced.
 
-    options are those of the backward recursion: inertias, wrenches, wrench_rates, world_wrenches, as far as there are any.
+    It returns a sequence of arrays. options contain those of the backward recursion that are used: inertias, wrenches,
+    wrench_rates, world_wrenches.
 
-    key       : its name among the kernels of a robot
+    key       : key of the function among the kernels of a robot
     evaluate  : the function
     blocks    : names of its input blocks, in order
-    reference : what backend "reference" evaluates instead: the papers' text, where `evaluate` is a cheaper form
-    regrouped : whether a model with fewer inertial parameters gives the same, so that kernels are made from that
-    any_base  : whether it is right on a base that floats: its motion is among the blocks, or it does not matter
-    massless  : whether no mass counts: then payloads are not among the inputs
+    reference : published form of the algorithm, for backend "reference"; None: `evaluate`
+    regrouped : True if a model with regrouped inertial parameters gives the same results; kernels are then traced from it
+    any_base  : True if the function is valid on a floating base: the motion of the base is an input, or has no effect
+    massless  : True if the result does not depend on masses; payloads are then not inputs
     """
 
     key: Hashable
@@ -53,11 +54,11 @@ COMPILED = ("quick", "_kernels")
 
 
 class KernelStore:
-    """One kernel for each function, each set of links under loads and each set of links with payloads.
+    """Store of the kernels of one model: one for each function, set of loaded links, and set of links with payloads.
 
-    quick   : the kernels' own functions by the key of what they evaluate, for one sample without loads; they return None
-              for unusual arguments, or before they are compiled. Callers at high rates try these first
-    columns : names for the columns of blocks that are not the model's joints
+    quick   : compiled functions for one sample without loads, keyed like KernelFunction; they return None for arguments that
+              need conversion, or before compilation. Callers at high rates use them first
+    columns : names of the columns of blocks that are not joints of the model
     """
 
     def __init__(self, model: Model, gravity: Array, backend: str, names: Iterable[Hashable] = (),
@@ -69,7 +70,7 @@ class KernelStore:
         self.quick: Quick = dict.fromkeys(self._names, not_made)
 
     def carrying(self, payloads: Mapping[str, Payload]) -> KernelStore:
-        """Return a store with payloads by link; kernels are shared, since payloads are inputs."""
+        """Return a store with payloads, keyed by link. Kernels are shared, because payloads are inputs of kernels."""
         twin = object.__new__(KernelStore)
         twin.__dict__.update(self.__dict__, payloads=payloads, quick=dict.fromkeys(self._names, not_made))
         return twin
@@ -86,28 +87,31 @@ class KernelStore:
 
     def __call__(self, function: KernelFunction, *motion: Any, loads: Loads | None = None,
                  masses: bool = True) -> tuple[Array, ...]:
-        """Evaluate a function of one array for each block, (size,) or (samples, size), and of loads; all are checked.
+        """Return the results of a function.
 
-        Valid arrays of one sample are passed to the kernel at once; others are checked, and rejected with a reason.
-        masses : whether a result that is not finite can only be too large; otherwise the caller searches for massless joints
+        motion : one array for each block, (size,) or (samples, size)
+        loads  : external loads
+        masses : True: raise InputError for results that are not finite; False: the caller searches for massless joints
+
+        Valid arrays of one sample are passed directly to the kernel; others are converted, or rejected with the reason.
         """
         quick: Callable[..., tuple[Array, ...] | None] = self.quick.get(function.key, not_made)
-        if loads is None and (found := quick(*motion)):
-            return found
+        if loads is None and (results := quick(*motion)):
+            return results
         arrays, loaded, held = self._arrays(function, motion, loads)
         count, ready = validation.samples(arrays), self.kernel(function, loaded, held)
         if count is not None:
-            if found := ready.samples(arrays, count):
-                return found
-            self._checked(function, motion, True)  # says which number is not finite
-        found = ready(validation.beside(arrays))
+            if results := ready.samples(arrays, count):
+                return results
+            self._checked(function, motion, True)  # raises with the element that is not finite
+        results = ready(validation.beside(arrays))
         if masses:
-            validation.results(function.name, found)
-        return found
+            validation.results(function.name, results)
+        return results
 
     def _arrays(self, function: KernelFunction, motion: Sequence[Any],
                 loads: Loads | None) -> tuple[list[Array], tuple[int, ...], tuple[str, ...]]:
-        """Return the input blocks, numbers of the links under wrenches, names of those under world wrenches."""
+        """Return the input blocks, the numbers of links with wrenches, and the names of links with world wrenches."""
         blocks = [*self._carried(function), *self._checked(function, motion, False)]
         if loads is None:
             return blocks, (), ()
@@ -129,11 +133,12 @@ class KernelStore:
         return {} if function.massless else self.payloads
 
     def on_floats(self, function: KernelFunction, *motion: Any, loads: Loads | None = None) -> Any:
-        """Return the value of the function itself for one sample, without a check of the result."""
+        """Return the value of the function on floats for one sample, without a kernel and without a check of the result."""
         arrays, loaded, held = self._arrays(function, motion, loads)
         x = validation.beside(arrays)
         if x.ndim != 1:
-            raise InputError(f"{function.key} takes one sample, arrays ({self.model.n},); got {np.shape(motion[0])}")
+            raise InputError(f"{function.name} has an array of shape {np.shape(motion[0])}; one sample, ({self.model.n},), is "
+                             "needed")
         traced, sizes = self.traced(function, loaded, held)
         starts = np.cumsum([0, *sizes.values()])
         return traced(**{name: x[a:a + size] for (name, size), a in zip(sizes.items(), starts, strict=False)})
@@ -141,7 +146,11 @@ class KernelStore:
     # ------------------------------------------------------------------ compilation
 
     def kernel(self, function: KernelFunction, loaded: tuple[int, ...] = (), held: tuple[str, ...] = ()) -> Kernel:
-        """Return a kernel. loaded: numbers of the links under wrenches; held: names of those under world wrenches."""
+        """Return a kernel, compiled on first use.
+
+        loaded : numbers of the links with wrenches in their own frames
+        held   : names of the links with wrenches in the world frame
+        """
         key = (function.key, loaded, held, tuple(self._carriers(function)))
         if key not in self._kernels:
             self._kernels[key] = kernel.build(*self.traced(function, loaded, held), self.backend)
@@ -152,14 +161,14 @@ class KernelStore:
 
     @cached_property
     def _regrouped(self) -> Model:
-        """Return the model with regrouped inertial parameters: the same torques from fewer of them."""
+        """Model with regrouped inertial parameters, which gives the same torques with fewer operations."""
         return regrouped(self.model, self.gravity, second_moments=True)
 
     def traced(self, function: KernelFunction, loaded: Sequence[int] = (), held: Sequence[str] = (),
                by_paper: bool | None = None) -> tuple[Callable[..., Any], dict[str, int]]:
         """Return the function that a kernel is traced from, and the sizes of its input blocks.
 
-        by_paper : whether it is the recursion of the papers on the model itself; by default the backend decides
+        by_paper : True: the published form on the original model; None: only with backend "reference"
         """
         by_paper = self.backend == "reference" if by_paper is None else by_paper
         evaluate = function.reference if by_paper and function.reference else function.evaluate
@@ -188,7 +197,7 @@ class KernelStore:
 
 
 def not_made(*_blocks: Any) -> None:
-    """Stand in for a kernel that is not compiled yet."""
+    """Return None: placeholder of a kernel that is not compiled yet."""
 
 
 def _sixes(block: Any) -> list[Any]:

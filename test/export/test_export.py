@@ -423,7 +423,7 @@ def test_robots_that_cannot_be_exported_are_rejected_with_the_reason(tmp_path, c
     assert "nor an earlier export" in capsys.readouterr().err
     assert main(["export", pr, "-o", str(tmp_path / "y"), "--name", "1 robot"]) == 2
     assert "no name of a C function" in capsys.readouterr().err
-    with pytest.raises(InputError, match="nothing is exported"):
+    with pytest.raises(InputError, match="cannot be exported"):
         c_library.library(load(LIGHT, {"version": 1, "passive": ["j"]}, backend="python"), "x")
 
 
