@@ -1,15 +1,15 @@
-"""Forward kinematics of a tree: poses of its links, Jacobians of their points, and the rates of these.
+"""Forward kinematics of a tree: poses of links, Jacobians of points, and time derivatives of Jacobians.
 
 Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", section 2, equation (1), and the joint axes of
-(16). Everything is seen in frame 0, or in the world where the root's own pose in it is given.
+(16). Quantities are expressed in frame 0, or in the world frame if the pose of the root is given.
 
-    R, p    pose of a frame: p the position of its origin, R takes vectors from it to frame 0
-    J       Jacobian (6, n) of a point of a link: linear rows first, velocity of that point; then angular velocity
-    Jd      rate of J along the motion
+    R, p    pose of a frame: p is the position of its origin, R transforms vectors from it to frame 0
+    J       Jacobian (6, n) of a point of a link: velocity of the point, then angular velocity
+    Jd      time derivative of J along the motion
 
-A revolute joint turns what lies beyond it about its axis z, v = z x (p - o), w = z; a prismatic one shifts it along, v = z. A
-free root is six such joints, three slides and three turns along its own axes. Nothing is differentiated by hand: J is written
-once, for any scalar, and Jd is its value on Taylor series in time.
+A revolute joint moves points beyond it with v = z x (p - o) and w = z, a prismatic joint with v = z. A floating root is
+equivalent to six joints, three prismatic and three revolute, along its own axes. J is implemented for any scalar type; Jd is
+obtained by evaluating it on Taylor series in time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from .torque_rate import turned, turned_rate
 
 
 class Pose(NamedTuple):
-    """Pose of a frame in another: R (3, 3) takes vectors to the other, p (3,) is the origin [m]; or (samples, ...) each."""
+    """Pose of a frame in another frame: R (3, 3) transforms vectors to that frame, p (3,) is the origin [m]; or (samples, ...).
+    """
 
     R: Any
     p: Any
@@ -43,7 +44,7 @@ def within(outer, inner):
 
 
 def base_poses(model, q, root=ORIGIN):
-    """Pose of every link's frame in frame 0: equation (1) along each branch. q: the n coordinates; root: of link 0."""
+    """Return the pose of every link frame in frame 0, equation (1). q: (n,) coordinates; root: pose of link 0."""
     poses = [Pose(*root)]
     for link, variable in zip(model.links[1:], to_links(model, q, offset=True)[1:], strict=True):
         poses.append(within(poses[link.parent], mdh.pose(link, variable)))
@@ -51,7 +52,7 @@ def base_poses(model, q, root=ORIGIN):
 
 
 def link_pose(model, frame, q, point=ZERO, root=ORIGIN):
-    """Pose of a URDF link's frame, moved to a point (3,) of it. frame: model.frame(name)."""
+    """Return the pose of the frame of a URDF link, moved to a point (3,) in it. frame: model.frame(name); root: of link 0."""
     return within(within(base_poses(model, q, root)[frame.link], (frame.R, frame.P)), (np.eye(3), point))
 
 
@@ -59,19 +60,20 @@ def link_pose(model, frame, q, point=ZERO, root=ORIGIN):
 
 
 def jacobian(model, frame, q, point=ZERO):
-    """(6, n) of a point (3,) of a URDF link's frame."""
+    """Return the Jacobian (6, n) of a point (3,) in the frame of a URDF link."""
     return link_jacobian(model, base_poses(model, q), frame.link, frame.P + frame.R @ point)
 
 
 def jacobian_rate(model, frame, q, qd, point=ZERO):
-    """(6, n), of a point that the link carries along."""
+    """Return the time derivative (6, n) of the Jacobian of a point that is fixed to the link."""
     return derivative(jacobian(model, frame, jets(q, qd), point), 1)
 
 
 def free_jacobian(model, frame, q, R, point=ZERO, axes=None):
-    """(6, 6 + n) in the world, the base's columns first: for its velocity along its own axes. R (3, 3): from base to world.
+    """Return the Jacobian (6, 6 + n) in the world frame; the first six columns are those of the base velocity in its frame.
 
-    axes (3, 3): the columns are other axes in the world, along which the base's velocity is seen instead.
+    R (3, 3)    : rotation from base to world
+    axes (3, 3) : columns are other axes in the world, in which the base velocity is expressed instead
     """
     poses = base_poses(model, q, (R, ZERO))  # no column depends on where the base is
     P = frame.P + frame.R @ point
@@ -82,16 +84,16 @@ def free_jacobian(model, frame, q, R, point=ZERO, axes=None):
 
 
 def free_jacobian_rate(model, frame, q, qd, R, velocity, point=ZERO, axes=None):
-    """(6, 6 + n). velocity (6,): of the base, along its own axes, or those given, which do not turn."""
+    """Return the time derivative (6, 6 + n) of free_jacobian. velocity (6,): of the base, in its frame or constant `axes`."""
     seen = R if axes is None else axes
     turning, _ = moving_pose((R, ZERO), np.concatenate((seen @ velocity[:3], seen @ velocity[3:])))
     return derivative(free_jacobian(model, frame, jets(q, qd), turning, point, axes), 1)
 
 
 def moving_pose(pose, V, *rates):
-    """Return a pose as a series in time, from the frame's twist and its first and second rates, as far as given.
+    """Return a pose as a Taylor series in time, from the twist of the frame and up to two of its time derivatives.
 
-    V (6,): velocity of the origin, angular velocity, both in the frame that the pose is seen from.
+    V (6,): velocity of the origin and angular velocity, both expressed in the reference frame
     """
     R, P = pose
     turning = [twist[3:] for twist in (V, *rates)]
@@ -101,7 +103,7 @@ def moving_pose(pose, V, *rates):
 
 
 def points(model, attachments, q):
-    """Positions (m, 3) and Jacobians (m, 6, n) of many points. attachments: [(link number, P (3,) in its frame)]"""
+    """Return positions (m, 3) and Jacobians (m, 6, n) of several points. attachments: [(link number, P (3,) in its frame)]"""
     poses = base_poses(model, q)
     positions = [within(poses[k], (np.eye(3), P)).p for k, P in attachments]
     found = [link_jacobian(model, poses, k, P) for k, P in attachments]
@@ -109,7 +111,7 @@ def points(model, attachments, q):
 
 
 def link_jacobian(model, poses, k, P):
-    """Return the Jacobian (6, n) of the point P (3,) in the frame of link k, along the axes in which the poses are seen."""
+    """Return the Jacobian (6, n) of a point P (3,) in the frame of link k, expressed in the frame of the poses."""
     p = poses[k].p + poses[k].R @ P
     columns = [np.zeros(6)] * model.n
     while k:
@@ -121,5 +123,6 @@ def link_jacobian(model, poses, k, P):
 
 
 def _column(sigma, z, lever):
-    """(6,) velocity of a point under unit velocity of a joint with axis z (16). lever: from the axis to the point."""
+    """Return the velocity (6,) of a point for unit velocity of a joint with axis z, (16). lever: from the axis to the point.
+    """
     return np.concatenate((z, ZERO) if sigma == mdh.PRISMATIC else (cross(z, lever), z))

@@ -1,4 +1,4 @@
-"""Thread that calls a function at a rate, with statistics of its timing, and the step by which each call advances a motion."""
+"""Thread that calls a function at a fixed rate, with timing statistics, and the time step of a motion for each call."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-MAX_INTERVALS = 4096  # that are stored for percentiles
-MAX_CLOCK_STEP_S = 0.1  # of simulated time; a longer step is a jump, unless the steps before were that long
-MAX_COARSE_STEP_S = 1.0  # longest step of a coarse simulated clock
+MAX_INTERVALS = 4096  # most intervals stored for percentiles
+MAX_CLOCK_STEP_S = 0.1  # longer steps of simulated time are jumps, unless previous steps were as long
+MAX_COARSE_STEP_S = 1.0  # longest time step of a coarse simulated clock
 
 
 class RateLoop:
-    """Loop that calls step(seconds since the last call) at a rate, from wake() until step returns False.
+    """Loop that calls step(seconds since the last call) at a fixed rate, from wake() until step returns False.
 
-    A separate thread keeps the rate better than an executor's timer, which also waits for other work, at half of the processor
-    time. A late call is not repeated: the next one follows a period later, and its argument is the elapsed time. on_start is
-    called once by the thread. If either function raises, the thread ends, and `take_failure` returns the error.
+    A separate thread is more punctual than a timer of an executor, which also waits for other work, and uses half of the
+    processor
+    time. Late calls are not repeated: the next call follows one period later, and its argument is the elapsed time. The thread
+    calls on_start once. If either function raises, the thread ends, and `take_failure` returns the error.
 
-    began : time of the monotonic clock at which the elapsed time of the present call was measured [s]
+    began : time of the monotonic clock at which the elapsed time of the current call was measured [s]
     """
 
     def __init__(self, step: Callable[[float], bool], rate: float, on_start: Callable[[], None] = lambda: None):
@@ -33,11 +34,11 @@ class RateLoop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Start calling."""
+        """Start calling `step`."""
         self._awake.set()
 
     def close(self, timeout: float | None = None) -> bool:
-        """End the thread, wait for at most a timeout [s], and return whether it has ended."""
+        """End the thread, wait for it at most `timeout` [s], and return whether it has ended."""
         self._closed = True
         self._awake.set()
         self._thread.join(timeout)
@@ -50,7 +51,7 @@ class RateLoop:
         return count, missed, self._intervals[:min(count, MAX_INTERVALS)].copy()
 
     def take_failure(self) -> BaseException | None:
-        """Return the error that has ended the thread, once."""
+        """Return the error that ended the thread, the first time; then None."""
         failure, self._failure = self._failure, None
         return failure
 
@@ -83,14 +84,15 @@ class RateLoop:
 
 
 def limit_step(elapsed: float, longest: float) -> tuple[float, float]:
-    """Return the step of a motion and the remaining elapsed time [s]: a late call delays the motion, which does not jump."""
+    """Return (time step of a motion, remaining elapsed time) [s]: after a late call, the motion is delayed and does not jump.
+    """
     return min(elapsed, longest), max(elapsed - longest, 0.0)
 
 
 class SimulatedClock:
-    """Steps of a simulated clock. Jumps are ignored, because the reference would jump as well.
+    """Time steps of a simulated clock. Jumps are ignored, because references would jump too.
 
-    A jump is a step of more than MAX_CLOCK_STEP_S and more than twice the step before, which a coarse clock does not exceed.
+    A jump is a step of more than MAX_CLOCK_STEP_S and more than twice the previous step, which a coarse clock does not exceed.
     """
 
     def __init__(self) -> None:
@@ -101,7 +103,7 @@ class SimulatedClock:
         self._last = 0
 
     def step(self, now: int, period: float) -> tuple[float, float]:
-        """Return the step of a motion until now [ns], and the ignored time [s]; a jump counts as one period."""
+        """Return the time step of a motion until `now` [ns], and the ignored time [s]; a jump counts as one period."""
         last, self._last = self._last, now
         step = (now - last) * 1e-9 if last else 0.0
         if step <= 0.0:
@@ -112,26 +114,26 @@ class SimulatedClock:
 
 
 class StepLimiter:
-    """Step by which each tick advances a motion: by the steady clock, or by a simulated one.
+    """Time step by which each tick advances a motion, from the monotonic clock or a simulated clock.
 
     lost : time by which motions were delayed by late ticks and clock jumps [s]
     """
 
     def __init__(self, on_event: Callable[[bool, str], None]):
-        """on_event: called with (is_ok, message)."""
+        """Create the limiter. on_event: called with (is_ok, message)."""
         self._on_event, self._simulated, self.lost = on_event, SimulatedClock(), 0.0
 
     def reset(self) -> None:
-        """Ignore the time until the next call of `step`: nothing moves."""
+        """Ignore the time until the next call of `step`, because nothing moves."""
         self._simulated.reset()
 
     def step(self, elapsed: float, period: float, longest: float, now: int | None = None) -> float:
-        """Return the step [s].
+        """Return the time step [s].
 
-        elapsed : time since the last tick by the steady clock [s]
+        elapsed : time since the last tick on the monotonic clock [s]
         period  : control period [s]
-        longest : longest step, in periods
-        now     : time of the simulated clock [ns], where that is used
+        longest : longest time step, in periods
+        now     : time of the simulated clock [ns]; None without one
         """
         if now is None:
             step, left_out = limit_step(elapsed, longest * period)

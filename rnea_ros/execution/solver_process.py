@@ -1,11 +1,11 @@
-"""Process that solves for time laws: in a thread, a solver would hold the interpreter that ticks wait for.
+"""Process that solves for time laws: a solver thread would hold the interpreter lock, for which ticks would wait.
 
-Requests are sent over a socket that only the two processes have. It closes when either of them ends, for any reason: the
-solver then ends too, and the executor gets an error. A lost process is started again, and the request repeated; where none can
-be started, the thread that waits for answers solves.
+Requests are sent over a socket between the two processes. It closes when either of them ends, for any reason: the solver then
+ends too, and the executor receives an error. A lost process is restarted, and the request repeated; if no process can be
+started, the thread that waits for answers solves.
 
-concurrent.futures.ProcessPoolExecutor is not used: its process runs the user's main program once more, survives when the
-program is killed, and continues with an answer that is no longer wanted.
+concurrent.futures.ProcessPoolExecutor is not used: its process imports the main program of the user again, survives when the
+program is killed, and cannot cancel an answer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from typing import Any
 from ..errors import RneaError
 from ..trajectory.time_optimal import NoLaw
 
-MAX_ATTEMPTS = 2  # at an answer
-START_TIMEOUT_S = 60.0  # for a process to start
-CANCEL_TIMEOUT_S = 10.0  # for a process to give up an answer that is no longer wanted
-POLL_S = 0.01  # interval between checks whether an answer is still wanted
-NICE = 5  # ticks have priority
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RNEA_ROS_THREADS")  # one: ticks need a processor
+MAX_ATTEMPTS = 2  # most attempts at an answer
+START_TIMEOUT_S = 60.0  # longest wait for the start of a process
+CANCEL_TIMEOUT_S = 10.0  # longest wait for the end of a cancelled request
+POLL_S = 0.01  # interval between checks for cancellation
+NICE = 5  # niceness of the process: ticks have priority
+# set to one thread each: ticks need a processor
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RNEA_ROS_THREADS")
 CODE = "import sys; sys.path[:] = sys.argv[2:]; from rnea_ros.execution import solver_process as s; s.serve(int(sys.argv[1]))"
-CANCEL = b""  # sent instead of a request: the one before is no longer wanted
-LOST = (OSError, EOFError)  # errors when the other process has ended; TimeoutError is an OSError
+CANCEL = b""  # message that cancels the previous request
+LOST = (OSError, EOFError)  # errors after the other process has ended; includes TimeoutError
 
 Work = Callable[..., Any]
 
@@ -44,9 +45,9 @@ class SolverLost(RneaError):
 
 
 class SolverProcess(Executor):
-    """Executor that answers the newest request: submit(work), where work can be pickled and is called with progress=.
+    """Executor that answers only the newest request: submit(work), where work can be pickled and is called with progress=.
 
-    An older request that has no answer yet is cancelled, and fails with NoLaw.
+    An older request without an answer is cancelled, and fails with NoLaw.
 
     on_event : called with (is_ok, message) when a process is lost
     losses   : number of lost processes
@@ -72,11 +73,11 @@ class SolverProcess(Executor):
 
     @property
     def pid(self) -> int | None:
-        """Process id, if there is a process."""
+        """Process id; None if there is no process."""
         return self._process.pid if self._process is not None else None
 
     def _answer(self, work: Work) -> Any:
-        """Answer a request, in the thread."""
+        """Answer a request; runs in the thread."""
 
         def check_wanted(*progress: Any) -> None:
             if work is not self._newest:
@@ -113,7 +114,7 @@ class SolverProcess(Executor):
 
 
 class _Process:
-    """Solver process, as seen from the executor."""
+    """Connection of the executor to a solver process."""
 
     def __init__(self) -> None:
         self._socket, theirs = Pipe()
@@ -134,7 +135,7 @@ class _Process:
             self._has_started = True
 
     def answer(self, work: Work, wanted: Callable[[], bool]) -> Any:
-        """Return the answer. Raises what the work raises, and OSError or EOFError."""
+        """Return the answer to a request. Raises the exceptions of the work, and OSError or EOFError."""
         self._socket.send_bytes(pickle.dumps(work))
         until = 0.0
         while not self._socket.poll(POLL_S):
@@ -142,7 +143,7 @@ class _Process:
                 self._socket.send_bytes(CANCEL)
                 until = time.monotonic() + CANCEL_TIMEOUT_S
             elif until and time.monotonic() > until:
-                raise TimeoutError("does not cancel its request")
+                raise TimeoutError(f"request not cancelled within {CANCEL_TIMEOUT_S:g} s")
         is_ok, found = pickle.loads(self._socket.recv_bytes())
         if is_ok:
             return found
@@ -153,7 +154,7 @@ class _Process:
         self._process.kill()
 
     def end(self) -> str:
-        """End the process, and return how it ended."""
+        """End the process, and return its exit status as text."""
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(POLL_S)
@@ -163,7 +164,7 @@ class _Process:
 
 
 def serve(number: int) -> None:
-    """Answer requests on a socket until it closes: the main function of the solver process."""
+    """Answer requests on a socket until it closes. Main function of the solver process."""
     for which in (signal.SIGINT, signal.SIGTERM):  # may be sent to a whole process group: this process ends with the executor
         signal.signal(which, signal.SIG_IGN)
     with suppress(OSError):

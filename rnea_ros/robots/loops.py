@@ -33,16 +33,16 @@ from ..model.robot_file_schema import MJCF
 from ..model.tree import Frame, Model, frozen
 from .platform_motion import PlatformMotion
 
-FAR = 1.0  # rad: where |ry| is larger, another chart serves better
-CHART = 3  # number of the chart among the seven joints
+FAR = 1.0  # |ry| above which another chart is used [rad]
+CHART = 3  # index of the chart among the seven joints of a platform
 JOINTS = 7
 
 
 @dataclass(frozen=True, eq=False)
 class Platform:
-    """One platform: name of its link, numbers of x, y, z, rx, ry, rz and of the chart, and its pose at zero in the root frame.
+    """Platform of a parallel robot: its link, the indices of its joints, and its pose at zero in the root frame.
 
-    A pose q (n,) below holds the positions of all joints of the tree.
+    The joints are x, y, z, rx, ry, rz and the chart. Poses q (n,) below are positions of all joints of the tree [rad, m].
     """
 
     link: str
@@ -53,7 +53,7 @@ class Platform:
 
     @classmethod
     def of(cls, model: Model, link: str) -> Platform:
-        """Return the platform of a tree that robots/load.py has prepared."""
+        """Return the platform of a tree prepared by robots/load.py."""
         frame = model.frame(link)
         numbers: list[int] = []
         body = model.links[frame.link]
@@ -65,18 +65,19 @@ class Platform:
 
     @property
     def coordinate_names(self) -> dict[int, str]:
-        """Return {number of a joint: x, y, z, chart, rx, ry, rz}."""
+        """Return the names x, y, z, chart, rx, ry, rz of the coordinates, keyed by joint index."""
         return dict(zip((*self.joints, self.chart), ("x", "y", "z", "rx", "ry", "rz", "chart"), strict=True))
 
     @cached_property
     def is_level(self) -> bool:
-        """True if the axes of the pose at zero are those of the root frame."""
+        """True if the axes of the pose at zero coincide with those of the root frame."""
         return bool((self.rotation == np.eye(3)).all())
 
     # ------------------------------------------------------------------ pose
 
     def coordinates(self, rotation: np.ndarray, position: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """Return the pose `near` (n,) with this platform at a rotation (3, 3) and a position (3,), by angles near those."""
+        """Return the pose `near` (n,) with this platform at rotation (3, 3), position (3,), and the angles nearest to `near`.
+        """
         turn = (rotation if self.is_level else self.rotation.T @ rotation).tolist()
         found, joints = near.tolist(), self.joints
         a, b, c = _angles(turn, found[self.chart])
@@ -91,7 +92,7 @@ class Platform:
         return np.array(found)
 
     def regular(self, q: np.ndarray) -> np.ndarray:
-        """Return the same pose, by another chart where the angles are close to singular."""
+        """Return the same pose, in another chart if the angles are close to a singularity."""
         if abs(float(q[self.joints[4]])) <= FAR:
             return q
         return self.coordinates(*self.pose(q), q)
@@ -103,15 +104,16 @@ class Platform:
         return R, self.position + np.asarray(q)[..., list(self.joints[:3])] @ self.rotation.T
 
     def _turned(self, q: np.ndarray) -> np.ndarray:
-        """R0 Ry(chart) Rx(rx): the axes in which `_spins` writes the angular velocity."""
+        """Return R0 Ry(chart) Rx(rx): the axes in which `_spins` expresses the angular velocity."""
         q = np.asarray(q)
         return np.asarray(self.rotation @ _about("y", q[..., self.chart]) @ _about("x", q[..., self.joints[3]]))
 
     # ------------------------------------------------------------------ motion
 
     def rates(self, q: Any, V: Any, Vd: Any, Vdd: Any) -> list[Any]:
-        """Return first to third derivatives (6,) of x, y, z, rx, ry, rz, from twist, acceleration and jerk (6,) in the root
-        frame; any scalar.
+        """Return the first three derivatives (6,) of x, y, z, rx, ry, rz, for any scalar type.
+
+        V, Vd, Vdd: twist, acceleration and jerk (6,) in the root frame
         """
         a, b = q[self.joints[3]], q[self.joints[4]]
         ca, sa, s, c = np.cos(a), np.sin(a), np.sin(b), np.cos(b)
@@ -133,9 +135,7 @@ class Platform:
         return [np.array([*(self.rotation.T @ rate[:3]), *three]) for rate, three in zip((V, Vd, Vdd), angles, strict=True)]
 
     def motion(self, q: np.ndarray, *rates: np.ndarray) -> PlatformMotion:
-        """Return the motion of the platform at poses (..., n).
-
-        rates: up to three derivatives (..., n), the others are zero
+        """Return the motion of the platform at poses (..., n). rates: up to three derivatives (..., n); missing ones are zero.
         """
         q, joints = np.asarray(q), list(self.joints)
         K = self._turned(q)
@@ -157,12 +157,12 @@ class Platform:
 
 
 def _across(speed: Any, v: Any) -> np.ndarray:
-    """Cross product of speed times x and a vector, components first."""
+    """Return the cross product of speed times x and a vector, components first."""
     return np.array([0.0 * speed, -speed * v[2], speed * v[1]])
 
 
 def _angles(turn: list[list[float]], chart: float) -> tuple[float, float, float]:
-    """Angles rx, ry, rz of Ry(-chart) turn."""
+    """Return the angles rx, ry, rz of the rotation Ry(-chart) turn."""
     c, s = cos(chart), sin(chart)
     first = [c * x - s * z for x, z in zip(turn[0], turn[2], strict=True)]
     last = s * turn[0][2] + c * turn[2][2]
@@ -170,12 +170,12 @@ def _angles(turn: list[list[float]], chart: float) -> tuple[float, float, float]
 
 
 def _near(angle: float, other: float) -> float:
-    """Return the angle plus whole turns that is nearest to another one."""
+    """Return the angle plus the multiple of 2 pi that is nearest to another angle."""
     return angle + 2.0 * pi * round((other - angle) / (2.0 * pi))
 
 
 def _about(axis: str, angle: Any) -> np.ndarray:
-    """Rotations (..., 3, 3) about an axis of coordinates."""
+    """Return rotations (..., 3, 3) about a coordinate axis."""
     if np.ndim(angle) == 0:
         s, c = sin(angle), cos(angle)
         if axis == "y":
@@ -192,7 +192,7 @@ def _about(axis: str, angle: Any) -> np.ndarray:
 
 
 class Loops(NamedTuple):
-    """A declaration in numbers of the model: cut joints, active coordinates, joint variables (n,) to start from, platforms."""
+    """Declared loops by index in the model: cut joints, active coordinates, start pose (n,), platforms."""
 
     cuts: tuple[Cut, ...]
     active: tuple[int, ...]
@@ -202,22 +202,22 @@ class Loops(NamedTuple):
 
     @property
     def charts(self) -> tuple[int, ...]:
-        """Joints that stand still wherever they are."""
+        """Indices of chart joints, which do not move."""
         return tuple(platform.chart for platform in self.platforms)
 
     @property
     def virtual(self) -> tuple[int, ...]:
-        """Joints that hold platforms, which the robot does not have."""
+        """Indices of the joints that describe the poses of platforms, which are not joints of the robot."""
         return tuple(k for platform in self.platforms for k in (*platform.joints, platform.chart))
 
     def rows(self) -> Iterator[tuple[str, slice]]:
-        """Name of every cut joint, and its rows among the loop equations."""
+        """Return the rows of every cut joint among the loop equations, with its name."""
         begin = 0
         for cut in self.cuts:
             yield cut.name, slice(begin, begin := begin + len(HELD[cut.type]))
 
     def hidden(self, model: Model) -> set[str]:
-        """Links between the joints that hold platforms, which the robot does not have."""
+        """Return the links between the joints that describe the poses of platforms, which are not links of the robot."""
         numbers = {number for number, link in enumerate(model.links) if link.coordinate in self.virtual}
         numbers -= {model.frame(platform.link).link for platform in self.platforms}
         return {name for name, frame in model.frames.items() if frame.link in numbers}
@@ -228,17 +228,17 @@ class Loops(NamedTuple):
         return np.array([held < 3 for cut in self.cuts for held in HELD[cut.type]])
 
     def worst(self, values: np.ndarray, units: np.ndarray) -> tuple[str, float, str]:
-        """Return the largest violation of the loop equations, compared in units: its cut joint, its size, "m" or "rad"."""
+        """Return the largest scaled violation of the loop equations: cut joint, size, and "m" or "rad"."""
         k = int(np.abs(values / units).argmax())
         name = next(name for name, rows in self.rows() if rows.start <= k < rows.stop)
         return name, abs(float(values[k])), "m" if self.lengths[k] else "rad"
 
 
 def read(source: Source, reader: str, model: Model, platforms: Iterable[str] = ()) -> Loops:
-    """Loops of a model from the path of a robot file or from what is in it; ModelError lists everything that is wrong.
+    """Return the loops of a model from a robot file (path or content). Raises ModelError, which lists all errors.
 
-    reader    : the class that asks, for messages
-    platforms : names of links
+    reader    : name of the reading class, for messages
+    platforms : names of platform links
     """
     file = robot_file.draft(source).alone(reader, ("loops",), ("loops",))
     declared, frames = file.checked(model).section("loops"), model.frames
@@ -252,7 +252,7 @@ def read(source: Source, reader: str, model: Model, platforms: Iterable[str] = (
 
 
 def _frame(given: Any, frames: Mapping[str, Frame]) -> Frame:
-    """{link, xyz, rpy}, or the name of a link alone, in the model's frames."""
+    """Return the frame of {link, xyz, rpy}, or of the name of a link, in the frames of the model."""
     entry = {"link": given} if isinstance(given, str) else given
     link = frames[entry["link"]]
     return Frame(link.link, link.R @ rpy(*entry.get("rpy", (0.0, 0.0, 0.0))), link.P + link.R @ entry.get("xyz", np.zeros(3)))

@@ -49,8 +49,8 @@ from .tree import TreeDynamics, TreeFacts
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 MOVING_BASES = ("floating", "prescribed")
-COMPILED = ("_solver", "_solvers", "_derivatives", "_functions")  # what holds machine code
-# Sections of a robot file that decide the numbers.
+COMPILED = ("_solver", "_solvers", "_derivatives", "_functions")  # attributes that contain machine code
+# sections of a robot file that affect computed values
 ROLES = ("loops", "platform", "platforms", "springs", "passive", "flexible_links", "actuation_weights", "ground_contacts",
          "wheels", "fluid")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
@@ -61,7 +61,7 @@ OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics
 
 
 def _plain(value: Any) -> Any:
-    """Return lists of numbers and words in a fixed order, to be hashed."""
+    """Return a value as nested lists of numbers and strings in a fixed order, to be hashed."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -75,7 +75,7 @@ Result = TypeVar("Result")
 
 def of_fixed_tree(method: Callable[Concatenate[TreeDynamics, Options], Result]) -> Callable[
         Concatenate[Robot, Options], Result]:
-    """Return a method of fixed trees as one of robots; InputError for robots that are more than a tree on a fixed base."""
+    """Return a method of TreeDynamics as a method of Robot, which raises InputError unless it is a tree on a fixed base."""
     @wraps(method)
     def call(self: Robot, *args: Options.args, **options: Options.kwargs) -> Result:
         return method(self._fixed_tree(method.__name__), *args, **options)
@@ -85,23 +85,24 @@ def of_fixed_tree(method: Callable[Concatenate[TreeDynamics, Options], Result]) 
 
 
 def _free(base: BaseState | None) -> BaseState | None:
-    """Return the state of a base alone: forward dynamics finds its motion."""
+    """Return pose and velocity of a base, without its acceleration, which forward dynamics computes."""
     return base.free if isinstance(base, BaseState) and base.is_given else base
 
 
 class Robot(TreeFacts):
-    """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and
-    wheels.
+    """Exact dynamics of a tree with any combination of moving base, loops, springs, elastic joints, contacts and wheels.
 
-    tree       : spanning tree, loaded with base="floating" where the base moves; of a Robot, its tree
-    parameters : path of a robot file, or its content; ModelError lists everything that is wrong
+    tree       : spanning tree, loaded with base="floating" for a moving base; or a Robot, whose tree is used
+    parameters : path of a robot file, or its content
 
-    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says.
-    Motion of joints with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their
-    accelerations follow. Joints of loops without a motor follow. A free base follows from base=BaseState(...); one whose
-    motion is given has its acceleration and jerk in it. Torques are (n,): of motors; of spring joints, their
-    springs'; of passive joints, zero. Loads act BY the environment ON a link, as in TreeDynamics.torque_and_rate;
-    world_wrenches along the world's axes.
+    Raises ModelError, which lists all errors of the robot file.
+
+    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order`. The
+    motion of joints with motors is given. Only positions and velocities of `state_joints` (springs, passive joints) are used;
+    their accelerations are computed, and so is the motion of joints of loops without a motor. The acceleration of a floating
+    base is computed; a prescribed base has acceleration and jerk in base=BaseState(...). Torques (n,) are those of motors; for
+    joints with springs, those of the springs; for passive joints, zero. Loads are exerted by the environment on a link, as in
+    TreeDynamics.torque_and_rate; world_wrenches are expressed in the world frame.
     """
 
     __repr__ = summary
@@ -112,20 +113,20 @@ class Robot(TreeFacts):
         self.carried = self._file.content.get("base") == "prescribed"
         self._prepare()
         if not self.is_fixed_tree:
-            self._solver.structure(self._solver.use)  # refuses what no motion decides
+            self._solver.structure(self._solver.use)  # raises for motions that are not determined
 
     def _prepare(self) -> None:
-        """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
-        self._solvers: dict[tuple[str, ...], MotionSolver] = {}  # by the links that carry payloads
+        """Reset compiled functions. A fixed tree uses its own kernels instead of the general equations."""
+        self._solvers: dict[tuple[str, ...], MotionSolver] = {}  # keyed by the links with payloads
         self.is_fixed_tree: bool = self.tree.model.base == "fixed" and not self.sections
-        # Nothing but a moving base is declared: kernels of the tree serve it.
+        # only a moving base is declared: kernels of the tree are used
         self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
         if self.is_fixed_tree:
             self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
 
     @cached_property
     def roles(self) -> DeclaredRoles:
-        """Role of each joint, and what the robot file declares beside the tree."""
+        """Role of each joint, and the elements that the robot file declares in addition to the tree."""
         validation.no_load_friction(self.tree.model)
         return declared(self.tree.model, self._file, self.tree.backend)
 
@@ -159,23 +160,24 @@ class Robot(TreeFacts):
 
     @property
     def gravity_vector(self) -> Array:
-        """Acceleration of gravity (3,) [m/s^2], along the axes of the root link, or of the world where the base moves."""
+        """Acceleration of free fall (3,) [m/s^2] in the frame of the root link; with a moving base, in the world frame."""
         return self.tree.gravity_vector
 
     @property
     def backend(self) -> str:
-        """Name of what runs the kernels: "llvm", "c", "python" or "reference"."""
+        """Backend that evaluates the kernels: "llvm", "c", "python" or "reference"."""
         return self.tree.backend
 
     @property
     def payloads(self) -> Mapping[str, Payload]:  # type: ignore[override]
-        """Payloads by URDF link."""
+        """Payloads, keyed by URDF link."""
         return self.tree.payloads
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
-        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1.
+        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame [rad, m]; parent 0 is the root.
 
-        Seven frames that describe the pose of a platform, and are no joints of the URDF, are named "LINK: x" to "LINK: rz".
+        Parent k is row k, from 1. The seven frames that describe the pose of a platform are not joints of the URDF; their names are
+        "LINK: x" to "LINK: rz".
         """
         names = {} if self.loops is None else {self.tree.joint_names[k]: f"{platform.link}: {part}" for platform in
                                                self.loops.platforms for k, part in platform.coordinate_names.items()}
@@ -188,7 +190,7 @@ class Robot(TreeFacts):
 
     @property
     def state_joints(self) -> tuple[str, ...]:
-        """Joints with springs and passive joints: their accelerations follow from their state."""
+        """Joints with springs and passive joints, whose accelerations are computed from positions and velocities."""
         return self.roles.state
 
     @property
@@ -228,14 +230,14 @@ class Robot(TreeFacts):
 
     @property
     def model_id(self) -> str:
-        """Fingerprint of everything that decides the numbers: 16 hexadecimal digits."""
+        """Fingerprint of everything that affects computed values: 16 hexadecimal digits."""
         if self.is_fixed_tree:
             return self.tree.model_id
         return hashlib.sha256(repr((self.tree.model_id, _plain(self.declaration))).encode()).hexdigest()[:16]
 
     @property
     def home_motion(self) -> Array:
-        """q, qd, ... (order + 1, n) of the robot at rest: all joints at zero, or where its loops are closed."""
+        """q, qd, ... (order + 1, n) of the robot at rest with all joints at zero; for robots with loops, in a closed pose."""
         motion = np.zeros((self.order + 1, self.n))
         motion[0] = self.start[self._columns]
         return motion
@@ -258,7 +260,7 @@ class Robot(TreeFacts):
 
     @property
     def coupled_motor_speeds(self) -> list[str]:
-        """Motors of coupled transmissions with their speeds: "wrist.motor_6 = 32 joint_5 + 32 joint_6"."""
+        """Velocities of the motors of coupled transmissions as text: "wrist.motor_6 = 32 joint_5 + 32 joint_6"."""
         names = self.tree.joint_names
         return [f"{motor.name} = " + " + ".join(f"{ratio:g} {names[k]}" for k, ratio in zip(
             motor.coordinates, motor.ratios, strict=True)) for motor in self.model.coupled_motors]
@@ -269,41 +271,41 @@ class Robot(TreeFacts):
         return len(self.joint_names)
 
     def by_joint(self, values: ArrayLike) -> dict[str, Array]:
-        """Return values (n,) or (samples, n) by joint name: numbers, or (samples,) each. NaN stays."""
+        """Return values (n,) or (samples, n) as a mapping from joint names to numbers, or (samples,) each; NaN is kept."""
         columns = validation.numbers("values", values)
         if columns.ndim not in (1, 2) or columns.shape[-1] != self.n:
-            raise InputError(f"values are {columns.shape}; robot '{self.name}' needs a column for each of its joints: "
+            raise InputError(f"values have shape {columns.shape}; robot '{self.name}' needs a column for each of its joints: "
                              f"({self.n},) or (samples, {self.n})")
         return dict(zip(self.joint_names, columns.T, strict=True))
 
     @property
     def limits(self) -> Limits:
-        """Limits in the order of `joint_names`; NaN where unknown."""
+        """Limits in the order of `joint_names`; NaN: unknown."""
         return self.tree.limits.of(self._columns)
 
     @property
     def drive_limits(self) -> tuple[DriveLimit, ...]:
-        """Limits of drives and supplies, by numbers in `joint_names`."""
+        """Limits of drives and supplies; joints are indices into `joint_names`."""
         return drives.limits_of(self.tree.drive_limits, self._columns)
 
     @property
     def order(self) -> int:
-        """Number of derivatives of q that decide the torque rate; one less decides the torque."""
+        """Number of derivatives of q on which the torque rate depends; the torque depends on one fewer."""
         return 3 if self.is_fixed_tree else max(3, self._solver.structure(self._solver.use).order)
 
     @property
     def has_moving_base(self) -> bool:
-        """True if calls take base=BaseState(...)."""
+        """True if functions require base=BaseState(...)."""
         return self.model.base == "floating"
 
     @property
     def declaration(self) -> dict[str, Any]:
-        """Return the sections of the robot file that decide the numbers."""
+        """Sections of the robot file that affect computed values."""
         return {name: self._file.content[name] for name in DECIDING if name in self._file.content}
 
     @property
     def start(self) -> Array:
-        """Positions of all joints of the tree in a pose in which the loops are closed."""
+        """Positions (tree.n,) of all joints of the tree in a pose with closed loops [rad, m]."""
         return self._closure.start if self._closure else np.zeros(self.tree.n)
 
     @property
@@ -318,7 +320,7 @@ class Robot(TreeFacts):
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """Sections of the robot file that declare more than a base and its drives, as ("loops",)."""
+        """Sections of the robot file that add elements other than base and drives, for instance ("loops",)."""
         return tuple(name for name in self.declaration if name not in ("base", "drives"))
 
     @property
@@ -328,23 +330,24 @@ class Robot(TreeFacts):
 
     @property
     def loops(self) -> Loops | None:
-        """Cut joints, and the independent joints as the active ones, in numbers of the tree; None without loops."""
+        """Cut joints, and independent joints as active joints, by index in the tree; None without loops."""
         return None if self.is_fixed_tree else self.roles.loops
 
     @property
     def closure(self) -> LoopClosure:
-        """Equations of the loops, solved for closed poses. InputError without loops."""
+        """Solver of the loop equations. Raises InputError without loops."""
         if self._closure is None:
             raise InputError(f"robot '{self.name}' has no closed loops")
         return self._closure
 
     def held(self, gravity: ArrayLike) -> Robot:
-        """Return the same robot on a base that does not move. gravity: (3,) [m/s^2] in the frame of the root link."""
+        """Return the robot on a fixed base. gravity: (3,) acceleration of free fall in the frame of the root link [m/s^2]."""
         return self.with_tree(self.tree.held(gravity))
 
     def with_tree(self, tree: TreeDynamics) -> Robot:
-        """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
-        base held. Kernels are shared where payloads alone differ, else compiled anew.
+        """Return the robot with another tree of the same joints and frames (payloads, gravity, fixed base).
+
+        Kernels are shared if only payloads differ, else compiled again.
         """
         state = {**self.__getstate__(), "tree": tree}
         if tree.model.base == "fixed":
@@ -365,13 +368,15 @@ class Robot(TreeFacts):
         """Return the robot of a URDF without a robot file; `rnea_ros.load` reads both.
 
         source         : path of a URDF, or its text
-        base           : "fixed"; "floating", whose acceleration follows; "prescribed", whose motion is given
-        backend        : "llvm", "python" or "reference"; the same numbers at different speeds
-        gravity        : acceleration of gravity [m/s^2] in the root link's frame, in the world where the base moves
-        friction       : use the URDF's <dynamics damping= friction=>
-        joint_dynamics : rotor inertia, friction, offset by joint name
-        allow_xacro    : run a .xacro file, which is a program, without a warning
-        Raises ModelError, which lists everything that is wrong with the URDF.
+        base           : "fixed"; "floating": its acceleration is computed; "prescribed": its motion is given
+        backend        : "llvm", "python" or "reference": equal results at different speeds
+        gravity        : (3,) acceleration of free fall in the frame of the root link; in the world frame for a moving base
+                         [m/s^2]
+        friction       : whether to use <dynamics damping= friction=> of the URDF
+        joint_dynamics : rotor inertia, friction and offset, keyed by joint name
+        allow_xacro    : whether to run a .xacro file, which is a program, without a warning
+
+        Raises ModelError, which lists all errors of the URDF.
         """
         tree = TreeDynamics.from_urdf(source, "fixed" if base == "fixed" else "floating" if base in MOVING_BASES else base,
                                       backend, gravity, friction, joint_dynamics, allow_xacro)
@@ -379,17 +384,17 @@ class Robot(TreeFacts):
 
     @classmethod
     def from_model(cls, model: Model, backend: str = "llvm", gravity: ArrayLike = STANDARD_GRAVITY) -> Robot:
-        """Return the robot of a model; arguments as in `from_urdf`."""
+        """Return the robot of a model; for the arguments see `from_urdf`."""
         return cls(TreeDynamics(model, backend, gravity))
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> Robot:
-        """Return the robot with a rigid body on a link; arguments as in TreeDynamics.with_payload."""
+        """Return the robot with a rigid body attached to a link; for the arguments see TreeDynamics.with_payload."""
         return self.with_tree(self.tree.with_payload(link, mass, com, inertia))
 
     @property
     def solved_joints(self) -> tuple[str, ...]:
-        """Joints without a motor whose motion follows from constraints, in the order of the tree."""
+        """Joints without a motor whose motion is computed from constraints, in the order of the tree."""
         return tuple(name for name in self.tree_joints if name not in self.joint_names)
 
     @property
@@ -399,7 +404,7 @@ class Robot(TreeFacts):
 
     @property
     def motor_joints(self) -> Mapping[str, str]:
-        """Names of the motors in joint states by elastic joint, as the robot file says them."""
+        """Names of the motors of elastic joints in joint states, keyed by joint; from the robot file."""
         return self.roles.motor_names
 
     # ------------------------------------------------------------------ platform
@@ -411,16 +416,17 @@ class Robot(TreeFacts):
 
     @property
     def home(self) -> tuple[Array, Array]:
-        """Position (3,) [m] and rotation (3, 3) of the platform in the root link's frame at `start`."""
+        """Position (3,) [m] and rotation (3, 3) of the platform at `start`, in the frame of the root link."""
         rotation, position = self._platform.pose(self.start)
         return position, rotation
 
     def tree_motion(self, motion: Platforms, *, guess: ArrayLike | None = None, orders: int = 3) -> TreeMotion:
-        """Return the motion of all joints of the tree from that of the platforms: inverse kinematics of the legs.
+        """Return the motion of all joints of the tree for a motion of the platforms (inverse kinematics of the legs).
 
-        guess  : (tree.n,) near the first pose; else the platform is led there from `start`
-        orders : how many of velocity, acceleration and jerk the legs must allow
-        Raises PoseError at poses out of reach, singular poses of legs, and motions that the legs do not allow.
+        guess  : (tree.n,) positions near the first pose; None: the platform is moved there from `start`
+        orders : number of derivatives (velocity, acceleration, jerk) of the platform that the legs must permit
+
+        Raises PoseError for unreachable poses, singular poses of legs, and motions that the legs do not permit.
         """
         every = self.platform_closure.motion(self._motions(motion), validation.guess(guess, self.tree.n), orders)[1]
         return TreeMotion(*(every[..., k, :] for k in range(4)))
@@ -428,7 +434,7 @@ class Robot(TreeFacts):
     @by_platform
     def platform_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
                         qddd: ArrayLike = MISSING, *, guess: Guess = None, motion: Platforms | None = None) -> PlatformMotion:
-        """Return the motion of the platform from that of the actuators, (n,) or (samples, n): direct kinematics."""
+        """Return the motion of the platform for a motion of the actuators, (n,) or (samples, n) (direct kinematics)."""
         platform = self._platform
         if self.order > 3:
             moved = self.motion(q, qd, qdd, qddd, guess=guess)
@@ -437,11 +443,11 @@ class Robot(TreeFacts):
         return self.platform_of(self.solve(q, qd, qdd, qddd, guess=guess, multipliers=False, **base))
 
     def platform_of(self, found: Solution) -> PlatformMotion:
-        """Return the motion of the platform in a solution; derivatives that it does not have are zero."""
+        """Return the motion of the platform in a solution; derivatives that the solution lacks are zero."""
         return self._platform.motion(*self._tree_rates(found))
 
     def platforms_of(self, found: Solution) -> dict[str, PlatformMotion]:
-        """Return the motion of each platform in a solution, by its link; derivatives that it does not have are zero."""
+        """Return the motion of each platform in a solution, keyed by link; derivatives that the solution lacks are zero."""
         rates = self._tree_rates(found)
         return {platform.link: platform.motion(*rates) for platform in (self.loops.platforms if self.loops else ())}
 
@@ -452,7 +458,7 @@ class Robot(TreeFacts):
         return np.moveaxis(np.array([column[..., :orders] for column in columns]), (0, -1), (-1, 0))
 
     def _motions(self, motion: Platforms) -> list[PlatformMotion]:
-        """Return the motion of each platform. InputError unless there is one for each."""
+        """Return the motion of each platform. Raises InputError unless exactly one motion is given for each."""
         if isinstance(motion, PlatformMotion):
             self._platform  # noqa: B018  # refuses robots with none or several
             return [motion]
@@ -462,14 +468,13 @@ class Robot(TreeFacts):
         return [motion[link] for link in self.platforms]
 
     def actuator_motion(self, motion: Platforms, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
-        """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platforms, and the first closed pose
-        (tree.n,).
+        """Return q, qd, qdd, qddd, (n,) or (samples, n), for a motion of the platforms, and the first closed pose (tree.n,).
         """
         found, every = self.platform_closure.motion(self._motions(motion), validation.guess(guess, self.tree.n), orders)
         return found, every[0] if every.ndim == 2 else every[0, 0] if len(every) else self.start
 
     def pose_of(self, guess: Platforms) -> Array:
-        """Return the closed pose (tree.n,) at a pose of the platforms that the legs are led to from `start`."""
+        """Return the closed pose (tree.n,) at a pose of the platforms, reached by a continuous motion from `start`."""
         still = {link: motion.at_rest() for link, motion in zip(self.platforms, self._motions(guess), strict=True)}
         every = self.tree_motion(guess.at_rest() if isinstance(guess, PlatformMotion) else still, orders=0).q
         if every.ndim != 1:
@@ -487,7 +492,10 @@ class Robot(TreeFacts):
 
     @cached_property
     def platform_closure(self) -> PlatformClosure:
-        """Inverse kinematics of the platforms. InputError without one, and where they do not decide the other joints."""
+        """Inverse kinematics of the platforms.
+
+        Raises InputError without a platform, or if platforms do not determine the other joints.
+        """
         if not self.platforms or self.loops is None:
             self._platform  # noqa: B018  # refuses robots without one
         assert self.loops is not None
@@ -496,18 +504,20 @@ class Robot(TreeFacts):
         return found
 
     def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker | None:
-        """Return a tracker that finds each closed pose from the last one; None without loops. tolerance: see LoopTracker."""
+        """Return a tracker that solves each closed pose from the previous one; None without loops. tolerance: see LoopTracker.
+        """
         return LoopTracker(self._closure, tolerance) if self._closure else None
 
     def structure(self, use: str = INVERSE) -> Structure:
-        """Return offsets and unknowns for a use, with the payloads in the links of its equations: "inverse", "carried" (the
-        base's motion is given), "forward"; with the motion of motors behind springs given, "measured motors" and "carried,
-        measured motors".
+        """Return offsets and unknowns of the equations for a use, with payloads included in the links.
+
+        use: "inverse", "carried" (prescribed base), "forward"; with given motion of the motors of elastic joints: "measured
+             motors", "carried, measured motors"
         """
         return self._solver.loaded_structure(use)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is compiled: machine code holds addresses of this process."""
+        """Return the state without compiled functions: machine code contains addresses of this process."""
         return {name: value for name, value in self.__dict__.items() if name not in (*COMPILED, *OF_TREES)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -520,7 +530,7 @@ class Robot(TreeFacts):
     def inverse_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
                          base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
                          loads: Loads | None = None, motors: MotorState | None = None) -> Array:
-        """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
+        """Return the torques (n,) or (samples, n) of a motion [N m, N]; for the options see `solve`."""
         return self._solver.efforts(1, (q, qd, qdd, *higher), guess, Conditions(base, loads, motors))[0]
 
     @by_platform
@@ -528,9 +538,9 @@ class Robot(TreeFacts):
                         qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
                         motion: Platforms | None = None, loads: Loads | None = None,
                         motors: MotorState | None = None) -> tuple[Array, Array]:
-        """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
+        """Return torques and their exact time derivatives along a motion, (n,) or (samples, n) each [N m, N; N m/s, N/s].
 
-        Takes `order` derivatives of q; options as of `solve`.
+        The motion has `order` derivatives of q. For the options see `solve`.
         """
         return self._solver.efforts(2, (q, qd, qdd, qddd, *higher), guess, Conditions(base, loads, motors))
 
@@ -538,7 +548,7 @@ class Robot(TreeFacts):
     def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
                  *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
                  loads: Loads | None = None, motors: MotorState | None = None) -> Dynamics:
-        """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
+        """Return torques, torque rates, gravity torques and gravity torque rates; gravity torques hold the joints at rest."""
         found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, guess=guess, loads=loads, motors=motors)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
 
@@ -548,7 +558,7 @@ class Robot(TreeFacts):
                      loads: Loads | None = None, motors: MotorState | None = None) -> MotorMotion:
         """Return torques and motion of the motors for a motion of the joints, and the loads of joints and springs.
 
-        With one derivative of q fewer than torque_and_rate takes the rates are None; options as of `solve`.
+        Rates are None if the motion has one derivative of q fewer than torque_and_rate requires. For the options see `solve`.
         """
         derivatives = (q, qd, qdd, *higher)
         given = self._solver.valid(Conditions(base, loads, motors))
@@ -559,37 +569,36 @@ class Robot(TreeFacts):
     def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None, guess: Guess = None,
               motion: Platforms | None = None, loads: Loads | None = None, motors: MotorState | None = None,
               multipliers: bool = True) -> Solution:
-        """Return everything that follows from a motion: positions, base, efforts, multipliers and their derivatives.
+        """Return the solution of a motion: positions, base, efforts, multipliers and their derivatives.
 
-        derivatives : q, qd, qdd, ..., (n,) or (samples, n) each, up to derivative `order` + stages - 2 [rad, m and
-            seconds]; or motion=
-        stages : 1 for efforts, 2 for their rates as well, 3 for second rates
-        base   : BaseState of a moving base, with acceleration and jerk, or rates, where its motion is given
-        loads  : wrenches that the environment exerts on links
-        motors : MotorState of the motors behind springs. Position and velocity where q does not decide them: rotors on links
-            of a free base. Acceleration and jerk too where every motor is measured: three derivatives of q and of the base's
-            position are enough then, and `efforts` has an entry for each elastic joint too: the effort at its link that
-            model and spring do not explain
-        guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
-        multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
-            result then takes a tenth of the time
+        derivatives : q, qd, qdd, ..., (n,) or (samples, n) each, up to derivative `order` + stages - 2 [rad, m, s]; or motion=
+        stages      : 1: efforts; 2: also their rates; 3: also their second derivatives
+        base        : BaseState of a moving base; for a prescribed base with acceleration and jerk, or rates
+        loads       : wrenches that the environment exerts on links
+        motors      : MotorState of the motors of elastic joints. Position and velocity, if q does not determine them (rotors
+                      on links of a floating base). Also acceleration and jerk, if every motor is measured: then three
+                      derivatives of q and of the base position suffice, and `efforts` also contains, for each elastic joint,
+                      the effort at its link that model and spring do not explain
+        guess       : (tree.n,) positions of all joints of the tree near the closed pose; default: `start`
+        multipliers : False: omit the multipliers (an empty mapping) of over-constrained loops, which takes a tenth of the time
         """
         return self._solver.solve(derivatives, stages, guess, multipliers, Conditions(base, loads, motors))
 
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
-        """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
+        """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), with closed loops.
 
-        guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of
-               reach.
+        guess: (tree.n,) positions near the closed pose; default: `start`
+
+        Raises PoseError for singular and unreachable poses.
         """
         return self._solver.close(q, guess)
 
     def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                guess: ArrayLike | None = None) -> LoopMotion:
-        """Return positions, velocities, accelerations and jerks of all joints of the tree on closed loops, and G with its
-        rate: velocities of all joints by those of the independent ones, Khalil (56). InputError without loops.
+        """Return position to jerk of all joints of the tree with closed loops, and G with its rate.
 
-        Accelerations and jerks of joints with springs and of passive joints are those given, as measured.
+        G is the Jacobian of the velocities of all joints by those of the independent joints, Khalil (56). Accelerations and
+        jerks of joints with springs and of passive joints are the given (measured) ones. Raises InputError without loops.
         """
         closure = self.closure
         names = ("q", "qd", "qdd", "qddd")
@@ -610,7 +619,7 @@ class Robot(TreeFacts):
 
     def tree_state(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                    guess: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Return positions and velocities (tree.n,) of all joints of the tree, those that follow included, of one sample."""
+        """Return positions and velocities (tree.n,) of all joints of the tree, including dependent joints, at one sample."""
         if not self.solved_joints and not self.roles.follows:
             return np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
         x, v, _ = self._functions.state(q, qd, base, guess)
@@ -618,38 +627,40 @@ class Robot(TreeFacts):
         return x[joints], v[joints]
 
     def program(self, use: str | None = None) -> RobotProgram | None:
-        """Return the compiled program without loads for a use of `structure`, "gravity", or by default of torque_and_rate.
+        """Return the compiled program without loads for a use of `structure`, or "gravity"; default: that of torque_and_rate.
 
-        None where elimination does not fit, or a joint moves no mass.
+        None if elimination is not possible, or a joint moves no mass.
         """
         return self._solver.plain_program(use or self._solver.use)
 
     def joint_loads(self, found: Solution) -> Array:
-        """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or
-        (samples, stages, n).
+        """Return the loads of the joints and their rates in a solution, (stages, n) or (samples, stages, n); see motor_motion.
         """
         return self._solver.motor_loads.loads(found)
 
     def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
-        """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
+        """Return the wrench of each cut joint, contact and wheel in a solution, keyed by name.
 
-        base: pose of a moving base, which decides where wheels touch the plane z = 0
+        base: pose of a moving base, which determines the contact points of wheels on the plane z = 0
         """
         poses = base_poses(self.model, np.array([found.positions[name][0] for name in self.tree.joint_names]))
         rotation = given(base).rotation if self.roles.wheels else np.eye(3)
         return constraint_wrenches(self._solver.equations(), found, self.tree.model.frames, rotation, poses)
 
     def ground_reaction(self, base_wrench: ArrayLike, *, base: BaseState) -> Array:
-        """Return a base wrench (6,) of a Solution along the world's axes, its moment about the world's origin."""
+        """Return a base wrench (6,) of a Solution in the world frame, with the moment about the world origin."""
         f, n = np.split(given(base).into_world(base_wrench), 2, axis=-1)
         return np.concatenate((f, n + np.cross(given(base).position, f)), axis=-1)
 
     def zero_moment_point(self, base_wrench: ArrayLike, *, base: BaseState, ground: ArrayLike = (0.0, 0.0, 0.0),
                           normal: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
-        """Return where the ground reaction acts (3,) in the world: the point of the ground about which it has no tilting
-        moment [m].
+        """Return the zero moment point (3,) in the world frame [m]: the ground reaction has no tilting moment about it.
 
-        base_wrench: of a Solution; ground: a point of the plane; normal: out of the ground. NaN while nothing presses on it
+        base_wrench : base wrench of a Solution
+        ground      : (3,) a point of the ground plane
+        normal      : (3,) normal of the ground, upwards
+
+        NaN if the robot does not press on the ground.
         """
         weight = self.tree.total_mass * float(np.linalg.norm(self.tree.gravity_vector))
         return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight,
@@ -662,7 +673,7 @@ class Robot(TreeFacts):
     def forward_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *,
                          base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
                          loads: Loads | None = None, motors: MotorState | None = None) -> Array:
-        """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
+        """Return the accelerations (n,) or (samples, n) for motor torques tau (n,); torques of other joints are ignored."""
         if self.is_bare and motors is None:
             return self.tree.free_response(q, qd, tau, given(base), loads)[1]
         conditions = Conditions(_free(base), loads, motors, tau)
@@ -673,10 +684,10 @@ class Robot(TreeFacts):
     def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
                  motion: Platforms | None = None, base: BaseState | None = None, loads: Loads | None = None,
                  motors: MotorState | None = None) -> Solution:
-        """Return the Solution of every coordinate under motor torques tau, (n,) or (samples, n).
+        """Return the Solution of every coordinate for motor torques tau, (n,) or (samples, n).
 
-        Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
-        Elastic joints need motors=MotorState(q, qd): their springs pull by where the motors are.
+        Ground contacts determine the motion of the base: `Solution.base` contains its acceleration, `multipliers` the contact
+        forces. Elastic joints require motors=MotorState(q, qd), which determines the torques of their springs.
         """
         return self._solver.response(q, qd, guess, Conditions(_free(base), loads, motors, tau))
 
@@ -684,17 +695,15 @@ class Robot(TreeFacts):
 
     @property
     def independent(self) -> tuple[str, ...]:
-        """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
-        mass_matrix.
-        """
+        """Independent coordinates, the rows of mass_matrix: base, joints without constraints, motors of elastic joints."""
         return self._functions.reduced.independent
 
     @by_platform
     def mass_matrix(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
                     motion: Platforms | None = None) -> Array:
-        """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
+        """Return the mass matrix M of the `independent` coordinates, (N, N) or (samples, N, N): M a + bias = efforts.
 
-        base: needed with wheels alone, which roll on the plane z = 0 of the world
+        base: required only for robots with wheels, which roll on the plane z = 0 of the world
         """
         if base is None and self.has_moving_base and not self.roles.wheels:
             base = BaseState()
@@ -705,10 +714,10 @@ class Robot(TreeFacts):
     @by_platform
     def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
              motion: Platforms | None = None, loads: Loads | None = None, motors: MotorState | None = None) -> Array:
-        """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
-        springs, loads.
+        """Return the efforts (N,) of the `independent` coordinates at zero acceleration.
 
-        Loads are those of one sample, for all samples.
+        They include velocity terms, gravity, friction, springs and loads. Loads are those of one sample, and apply to all
+        samples.
         """
         if self.is_bare and motors is None:
             return self.tree.free_bias(q, qd, given(base), loads)
@@ -717,7 +726,7 @@ class Robot(TreeFacts):
     @by_platform
     def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
                 motion: Platforms | None = None) -> Array:
-        """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
+        """Return the efforts (N,) of the `independent` coordinates that hold the robot at rest against gravity."""
         if self.is_bare:
             return self.tree.free_gravity(q, given(base))
         return self._functions.gravity(q, base=base, guess=guess)
@@ -725,15 +734,15 @@ class Robot(TreeFacts):
     @by_platform
     def gravity_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
                          guess: Guess = None, motion: Platforms | None = None) -> tuple[Array, Array]:
-        """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
+        """Return the torques (n,) that hold the joints at rest against gravity, and their rates along the motion."""
         return self._solver.gravity_and_rate(q, qd, base, guess, self._functions.gravity_and_rate)
 
     @by_platform
     def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
                motion: Platforms | None = None, motors: MotorState | None = None) -> Energy:
-        """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
+        """Return kinetic energy, including rotors, and potential energy of gravity and springs [J].
 
-        Without motors the springs of elastic joints are relaxed and their motors turn with the joints.
+        Without motors=, the springs of elastic joints are assumed relaxed, with motors that move with their joints.
         """
         if self.is_bare and motors is None:
             return self.tree.free_energy(q, qd, given(base))
@@ -742,7 +751,7 @@ class Robot(TreeFacts):
     @by_platform
     def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
                        guess: Guess = None, motion: Platforms | None = None) -> CenterOfMass:
-        """Return position and velocity of the mass centre and the momentum about it: (3,), (3,), (6,) or (samples, ...).
+        """Return position and velocity of the centre of mass, and the momentum about it: (3,), (3,), (6,) or (samples, ...).
         """
         if self.is_bare:
             return self.tree.free_center_of_mass(q, qd, given(base))
@@ -753,8 +762,9 @@ class Robot(TreeFacts):
     @by_platform
     def link_pose(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
                   guess: Guess = None, motion: Platforms | None = None) -> Pose:
-        """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
-        world.
+        """Return R (3, 3) and p (3,) [m] of the frame of a link, or of a point (3,) in it.
+
+        They are expressed in the frame of the root link; with a moving base, in the world frame.
         """
         return self.tree.link_pose(link, self.close(q, guess=guess), point,
                                    base=given(base) if self.has_moving_base else None)
@@ -762,16 +772,15 @@ class Robot(TreeFacts):
     @by_platform
     def link_velocity(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
                       base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None) -> Array:
-        """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
-        `link_pose`.
-        """
+        """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], in the frame of `link_pose`."""
         if self.is_bare:
             return self.tree.link_velocity(link, q, qd, point, base=given(base))
         return self._functions.link_velocity(link, q, qd, point, base=base, guess=guess)
 
     def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
-        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of the link's frame.
-        InputError for robots whose joints follow from loops.
+        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each expressed in the frame of the link.
+
+        Raises InputError for robots with loops.
         """
         if self.solved_joints:
             raise InputError(f"link_velocities of robot '{self.name}', whose joints follow from loops: "
@@ -782,8 +791,9 @@ class Robot(TreeFacts):
     @by_platform
     def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
                  guess: Guess = None, motion: Platforms | None = None) -> Array:
-        """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
-        out; those of a base are BaseState.velocity.
+        """Return (6, N) or (samples, 6, N): derivative of link_velocity by the velocities of the `independent` coordinates.
+
+        Motors of elastic joints are omitted; the velocities of a base are BaseState.velocity.
         """
         if self.is_bare:
             return self.tree.jacobian(link, q, point, base=given(base))
@@ -802,8 +812,10 @@ class Robot(TreeFacts):
     @by_platform
     def coriolis(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
                  motion: Platforms | None = None, motors: MotorState | None = None) -> Array:
-        """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
-        skew. v: velocities of the `independent` coordinates, of a base along its axes.
+        """Return the Coriolis matrix C of the `independent` coordinates, (N, N) or (samples, N, N).
+
+        M' - 2 C is skew-symmetric, and C v are the velocity terms of the efforts. v: velocities of the `independent` coordinates,
+        those of a base in its frame.
         """
         return self._functions.coriolis(q, qd, base=base, guess=guess, motors=motors)
 
@@ -811,10 +823,11 @@ class Robot(TreeFacts):
     def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
                       base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
                       loads: Loads | None = None, motors: MotorState | None = None) -> tuple[Array, ...]:
-        """Return the partial derivatives of inverse_dynamics by q, qd, qdd and as many more as `order` - 1 names.
+        """Return the partial derivatives of inverse_dynamics by q, qd, qdd, ..., (n, n) or (samples, n, n) each.
 
-        (n, n) or (samples, n, n) each, a row for each torque; options as of `solve`. The state of a base stays, loops remain
-        closed, accelerations that follow change. Columns of what is not read, as a spring joint's acceleration, are zero.
+        Rows are torques. There are `order` derivatives, that by q included. The state of the base is constant, loops remain
+        closed, and computed accelerations change. Columns of unused inputs (for instance the acceleration of a spring joint)
+        are zero. For the options see `solve`.
         """
         return self._derivatives.tables(1, self.order, (q, qd, qdd, *higher), guess, Conditions(base, loads, motors))
 
@@ -823,9 +836,7 @@ class Robot(TreeFacts):
                            qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
                            motion: Platforms | None = None, loads: Loads | None = None,
                            motors: MotorState | None = None) -> tuple[Array, ...]:
-        """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
-        as `sensitivities` does.
-        """
+        """Return the partial derivatives of torque rates by q, ..., one more than `sensitivities`; see there."""
         return self._derivatives.tables(2, self.order, (q, qd, qdd, qddd, *higher), guess, Conditions(base, loads, motors))
 
     @by_platform
@@ -833,10 +844,12 @@ class Robot(TreeFacts):
                        qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
                        motion: Platforms | None = None, loads: Loads | None = None,
                        motors: MotorState | None = None) -> JointWrenches:
-        """Return the internal force and moment of every joint that moves a link, see JointWrenches, and their rates where
-        `order` derivatives of q are given. Forces of cut joints, contacts, wheels and rotors count.
+        """Return the internal wrench of every joint that moves a link, see JointWrenches.
 
-        InputError where loops or contacts hold more than the motion needs: then elasticity decides.
+        Rates are included if `order` derivatives of q are given. Forces of cut joints, contacts, wheels and rotors are
+        included.
+
+        Raises InputError for over-constrained robots, whose internal forces depend on elasticity.
         """
         derivatives = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
         stages = 2 if len(derivatives) > self.order else 1
@@ -849,21 +862,25 @@ class Robot(TreeFacts):
     # ------------------------------------------------------------------ other parameters, and what fixed trees alone have
 
     def with_masses(self, factors: ArrayLike) -> Robot:
-        """Return the robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),)."""
+        """Return the robot with mass and inertia of each moving link multiplied by factors (len(moving_joints),)."""
         return self.with_tree(self.tree.with_masses(factors))
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Robot:
-        """Return the robot with other joint dynamics, by joint name (mimic joints included)."""
+        """Return the robot with new joint dynamics, keyed by joint name (mimic joints included)."""
         return self.with_tree(self.tree.with_joint_dynamics(terms))
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Robot:
-        """Return the robot with these motors of coupled transmissions instead of those it has."""
+        """Return the robot with these motors of coupled transmissions, which replace the previous ones."""
         return self.with_tree(self.tree.with_coupled_motors(motors))
 
     def coupled_motor_torques(self, tau: ArrayLike) -> dict[str, Array]:
-        """Return the torque of every motor of coupled transmissions by name: a number or (samples,) each [N m, at the motor].
+        """Return the torques of the motors of coupled transmissions [N m, on the motor side], keyed by name.
 
-        tau: joint torques (n,) or (samples, n), of rotors and friction included. InputError where they do not decide it.
+        They are numbers or (samples,).
+
+        tau: joint torques (n,) or (samples, n), including rotors and friction
+
+        Raises InputError if joint torques do not determine them.
         """
         given = validation.coordinates("tau", tau, self.joint_names)
         whole = np.zeros((*given.shape[:-1], self.tree.n))
@@ -889,7 +906,7 @@ class Robot(TreeFacts):
     c_source = of_fixed_tree(TreeDynamics.c_source)
 
     def _fixed_tree(self, function: str) -> TreeDynamics:
-        """Return the tree; InputError where it does not decide what the function returns."""
+        """Return the tree. Raises InputError if `function` is not defined for this robot."""
         if not self.is_fixed_tree:
             declared = some(self.sections) or f"base: {'prescribed' if self.carried else 'floating'}"
             raise InputError(f"{function} is defined for a tree of rigid links on a fixed base; robot '{self.name}' has "

@@ -1,10 +1,10 @@
-"""Plan: a path with a time law, made from timed waypoints; and the motion that follows a plan as closely as limits allow.
+"""Plan: path with a time law, made from timed waypoints, and the motion nearest to a plan within the limits.
 
-A plan inside the limits is its own answer. Otherwise each leg between two stops is solved for anew (time_optimal.py): never
-ahead of the plan and as little behind as possible, or, without catching up, nowhere faster than planned. Where the fastest law
-is never ahead of the plan, as with most that are much too fast, it is the answer; where it is ahead by a moment, it is once it
-begins a moment later. A law that takes over from another one is solved for as a whole (`replan_from`), or first for a horizon
-(`replan_horizon`).
+A plan within the limits is returned unchanged. Otherwise each leg between two stops is solved (time_optimal.py) so that it is
+never ahead of the plan and as little behind as possible; without catching up, it is nowhere faster than planned. If the
+fastest law is never ahead of the plan (usual for plans that are much too fast), it is the solution; if it is ahead by a short
+time, it is the solution with a later start. A law that replaces a current one is solved for its whole length (`replan_from`),
+or first for a horizon (`replan_horizon`).
 """
 
 from __future__ import annotations
@@ -31,36 +31,33 @@ from .path import (
 from .time_law import SAMPLE_SPACING_S, TimeLaw, hermite_law, rest_law, rest_to_rest
 from .time_optimal import LEVEL, Curve, NoLaw, Progress, fastest_law
 
-MAX_START_DELAY_S = 0.02  # by which a motion may begin later than it could
-WORTHWHILE_RATIO = 1.02  # of durations: to begin in time rather than later at full speed
-HORIZON_S = 5.0  # of a motion that is solved for first
-MIN_HORIZONS_LEFT = 2.0  # below which the whole motion is solved for at once
-N_SAMPLES_REMAINING = 400  # of the rest of a motion behind the horizon
-PLAN_LEVEL = 0.9999  # share of the limits that a plan may use to be left as it is: the rest is for what lies between samples
+MAX_START_DELAY_S = 0.02  # longest avoidable delay of the start of a motion
+WORTHWHILE_RATIO = 1.02  # ratio of durations up to which a punctual start is preferred to a later one at full speed
+HORIZON_S = 5.0  # part of a motion that is solved first
+MIN_HORIZONS_LEFT = 2.0  # remaining horizons below which the whole motion is solved at once
+N_SAMPLES_REMAINING = 400  # samples of the motion after the horizon
+PLAN_LEVEL = 0.9999  # utilization up to which a plan is returned unchanged; margin for peaks between samples
 INTERPOLATIONS = ("positions", "velocities", "accelerations")  # waypoint data used for the path
-SAME_POINT_TOL = 1e-9  # rad, m
-REST_SPEED = 1e-6  # rad/s, m/s; below, a waypoint is at rest
+SAME_POINT_TOL = 1e-9  # distance of equal points [rad, m]
+REST_SPEED = 1e-6  # speed below which a waypoint is at rest [rad/s, m/s]
 MAX_MONOTONE_ATTEMPTS = 60
 
 
 @dataclass(frozen=True)
 class ScaledPlan:
-    """Path with a time law s(t) from t = 0.
-
-    rests: (from, until) times at which the motion rests on its way [s]
-    """
+    """Path with a time law s(t) from t = 0. rests: (from, until) times of intermediate stops [s]"""
 
     path: Path
     law: TimeLaw
     rests: tuple[tuple[float, float], ...] = ()
 
     def legs(self) -> list[tuple[float, float]]:
-        """Return the (from, until) times at which it moves [s]."""
+        """Return the (from, until) times during which the motion moves [s]."""
         edges = [0.0, *(t for rest in self.rests for t in rest), self.law.duration]
         return list(zip(edges[0::2], edges[1::2]))
 
     def slower(self, rate: float) -> ScaledPlan:
-        """Return the plan played at a constant rate."""
+        """Return the plan executed at a constant rate."""
         return ScaledPlan(self.path, self.law.slower(rate), tuple((a / rate, b / rate) for a, b in self.rests))
 
 
@@ -69,7 +66,7 @@ class ScaledPlan:
 
 @dataclass(frozen=True)
 class _Waypoints:
-    """Waypoints q, v, a (count, n) that differ from their neighbours, when each is reached and left; v and a may be None."""
+    """Distinct waypoints q, v, a (count, n), with the times at which each is reached and left; v and a may be None."""
 
     q: np.ndarray
     reached: np.ndarray
@@ -79,7 +76,7 @@ class _Waypoints:
 
     @property
     def stops(self) -> list[int]:
-        """Numbers of the inner waypoints at rest."""
+        """Indices of the inner waypoints at rest."""
         resting = self.left > self.reached
         if self.v is not None:
             resting = resting | (np.linalg.norm(self.v, axis=1) <= REST_SPEED)
@@ -147,13 +144,13 @@ def _merge_repeated(points: np.ndarray, times: np.ndarray, v: Any, a: Any) -> _W
     new = np.linalg.norm(np.diff(points, axis=0), axis=1) > SAME_POINT_TOL
     first, last = np.flatnonzero(np.append(True, new)), np.flatnonzero(np.append(new, True))
     if len(first) < 2:
-        raise InputError(f"the {len(points)} points are all the same: there is nowhere to go")
+        raise InputError(f"the {len(points)} points are all equal; at least two different points are needed")
     return _Waypoints(points[first], times[first], times[last], None if v is None else v[first],
                       None if a is None else a[first])
 
 
 def _path(given: _Waypoints, interpolation: str, s: np.ndarray) -> Path:
-    """Return the path, with directions and curvatures where the plan moves, free where it rests."""
+    """Return the path, with directions and curvatures at moving waypoints, and without at waypoints at rest."""
     q, v, a, stops = given.q, given.v, given.a, given.stops
     if interpolation == "positions" or v is None:
         return path_through(q, stops=stops, s=s)
@@ -179,7 +176,7 @@ def _along_path(path: Path, given: _Waypoints, s: np.ndarray) -> tuple[Any, Any]
 
 
 def _leg_law(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
-    """Return the law from rest to rest through s at t: a spline where speeds or accelerations are not given.
+    """Return the time law from rest to rest through s at times t; a spline if speeds or accelerations are unknown.
 
     Speeds and accelerations are reduced where s would decrease.
     """
@@ -204,16 +201,17 @@ def _leg_law(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
 
 
 def is_feasible(constraints: Constraints, law: TimeLaw) -> bool:
-    """Return whether a law, and every slower playback of it, is inside the limits."""
+    """Return whether a law is within the limits at its own and every lower constant rate."""
     return steady_rate(constraints, law, PLAN_LEVEL) >= 1.0
 
 
 def follow_plan(constraints: Constraints, plan: ScaledPlan, catch_up: bool = True,
                 progress: Progress | None = None) -> ScaledPlan:
-    """Return the motion nearest to a plan inside the limits; the plan itself if it is.
+    """Return the motion within the limits that is nearest to a plan; the plan itself if it is within them.
 
     catch_up : whether the motion may be faster than planned after a delay; it is never ahead of the plan
-    Raises InputError where gravity alone exceeds a limit.
+
+    Raises InputError if gravity alone exceeds a limit.
     """
     check_rest(constraints, LEVEL)
     return _append_legs(constraints, plan, catch_up, [], [], 0, 0.0, progress=progress)
@@ -244,10 +242,10 @@ def replan_from(constraints: Constraints, current: ScaledPlan, at: float, plan: 
 
 def replan_horizon(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,
                    progress: Progress | None = None) -> ScaledPlan | None:
-    """Replan as `replan_from`, for HORIZON_S alone; behind it the motion is again the current one.
+    """Replan like `replan_from`, but only for HORIZON_S; after the horizon, the motion is the current one.
 
-    The new part joins the current motion without a step of speed or acceleration, earlier in time up to the next rest. None
-    where the horizon would be most of the motion, or no law is found.
+    The new law joins the current one with continuous speed and acceleration, earlier in time up to the next rest. Returns None
+    if the horizon would cover most of the motion, or no law is found.
     """
     number, (start, end) = next((k, leg) for k, leg in enumerate(current.legs()) if at < leg[1])
     if at <= start or end - at < MIN_HORIZONS_LEFT * HORIZON_S:
@@ -270,7 +268,8 @@ def replan_horizon(constraints: Constraints, current: ScaledPlan, at: float, pla
 
 
 def _bound_for_rest(due: Curve, remaining: TimeLaw) -> Curve:
-    """Return the earliest times within the horizon for which the rest of the motion, earlier too, is not ahead of `due`."""
+    """Return the earliest times within the horizon such that the rest of the motion, shifted with it, is not ahead of `due`.
+    """
     t = np.linspace(HORIZON_S, remaining.duration, N_SAMPLES_REMAINING)
     spare = max(float((t[:-1] - due(remaining(t)[0])[1:]).min()), 0.0)  # conservative between samples
     return lambda s: np.maximum(due(s), remaining.time_at(s) - spare)
@@ -285,10 +284,10 @@ def _max_lead(law: TimeLaw, due: Curve) -> float:
 def _append_legs(constraints: Constraints, plan: ScaledPlan, catch_up: bool, pieces: list[TimeLaw],
                  rests: list[tuple[float, float]], number: int, late: float, waited: float = 0.0,
                  progress: Progress | None = None) -> ScaledPlan:
-    """Append the plan's legs from `number` on to pieces of a law.
+    """Append the legs of the plan from `number` to pieces of a law.
 
     late   : delay at the end of the pieces [s]
-    waited : time for which the motion rests there already [s]
+    waited : time for which the motion already rests there [s]
     """
     legs = plan.legs()
     for k in range(number, len(legs)):
@@ -311,7 +310,7 @@ def _append_legs(constraints: Constraints, plan: ScaledPlan, catch_up: bool, pie
 
 def _nearest_law(constraints: Constraints, plan: ScaledPlan, planned: TimeLaw, catch_up: bool, until: float, now: float,
                  progress: Progress | None) -> TimeLaw:
-    """Return the law from rest to rest nearest to `planned`, the plan's own leg; see `_plan_bounds`."""
+    """Return the law from rest to rest nearest to `planned`, the corresponding leg of the plan; see `_plan_bounds`."""
     ceiling, due = _plan_bounds(plan, catch_up, until, now)
     if due is None:
         return fastest_law(constraints, planned, ceiling=ceiling, progress=progress)
@@ -331,10 +330,10 @@ def _nearest_law(constraints: Constraints, plan: ScaledPlan, planned: TimeLaw, c
 
 
 def _plan_bounds(plan: ScaledPlan, catch_up: bool, until: float, now: float) -> tuple[Curve | None, Curve | None]:
-    """Return the ceiling, or the schedule, that keeps a law to a leg of the plan; see `fastest_law`.
+    """Return the ceiling, or the schedule, that bounds a law by a leg of the plan; see `fastest_law`.
 
     until : planned end of the leg [s]
-    now   : planned time at the law's start [s]
+    now   : planned time at the start of the law [s]
     """
     if not catch_up:
         return lambda s: plan.law(plan.law.time_at(s))[1], None

@@ -139,7 +139,7 @@ def test_waypoints_with_contradictory_velocities_are_rejected():
     ((POINTS, TIMES[[0, 1, 1, 3]]), "times must increase"),
     ((POINTS, TIMES[:3]), "times have shape"),
     ((POINTS[:1], TIMES[:1]), "two rows or more.*before a single goal"),
-    ((POINTS[[0, 0, 0, 0]], TIMES), "all the same: there is nowhere to go"),
+    ((POINTS[[0, 0, 0, 0]], TIMES), "all equal; at least two different points"),
     ((POINTS, TIMES * np.nan), r"times\[0\] is nan"),
     ((np.where(POINTS > 0.9, np.nan, POINTS), TIMES), r"points\[2, 0\] is nan"),
     ((POINTS, TIMES, POINTS), "begin and end at rest, but the last velocity"),
