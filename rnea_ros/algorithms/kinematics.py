@@ -28,8 +28,7 @@ from .torque_rate import turned, turned_rate
 
 
 class Pose(NamedTuple):
-    """Pose of a frame in another frame: R (3, 3) transforms vectors to that frame, p (3,) is the origin [m]; or (samples, ...).
-    """
+    """Pose of a frame in another frame: R (3, 3) transforms vectors to it, p (3,) is the origin [m]; or (samples, ...)."""
 
     R: Any
     p: Any
@@ -39,7 +38,7 @@ ORIGIN = Pose(np.eye(3), ZERO)
 
 
 def within(outer, inner):
-    """Pose of a frame, given in a frame whose own pose is `outer`."""
+    """Return the pose `inner`, which is given in the frame of the pose `outer`, in the reference frame of `outer`."""
     return Pose(outer[0] @ inner[0], outer[1] + outer[0] @ inner[1])
 
 

@@ -176,8 +176,8 @@ class Robot(TreeFacts):
     def mdh_table(self) -> list[tuple[Any, ...]]:
         """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame [rad, m]; parent 0 is the root.
 
-        Parent k is row k, from 1. The seven frames that describe the pose of a platform are not joints of the URDF; their names are
-        "LINK: x" to "LINK: rz".
+        Parent k is row k, from 1. The seven frames that describe the pose of a platform are not joints of the URDF; their
+        names are "LINK: x" to "LINK: rz".
         """
         names = {} if self.loops is None else {self.tree.joint_names[k]: f"{platform.link}: {part}" for platform in
                                                self.loops.platforms for k, part in platform.coordinate_names.items()}
@@ -814,8 +814,8 @@ class Robot(TreeFacts):
                  motion: Platforms | None = None, motors: MotorState | None = None) -> Array:
         """Return the Coriolis matrix C of the `independent` coordinates, (N, N) or (samples, N, N).
 
-        M' - 2 C is skew-symmetric, and C v are the velocity terms of the efforts. v: velocities of the `independent` coordinates,
-        those of a base in its frame.
+        M' - 2 C is skew-symmetric, and C v are the velocity terms of the efforts. v: velocities of the `independent`
+        coordinates, those of a base in its frame.
         """
         return self._functions.coriolis(q, qd, base=base, guess=guess, motors=motors)
 
