@@ -1,21 +1,21 @@
 """Equations of motion and constraints of a tree on any base, with motors, springs, loops, contacts and wheels.
 
-The coordinates x are six of a moving base, n of the joints, and one of each motor behind a spring. Rows, for any scalar:
+The coordinates x are six of a moving base, n of the joints, and one for the motor of each elastic joint. Rows, for any scalar:
 
-    dynamics     RNEA(x, x', x''; loads) + friction - known efforts - S tau - J^T lambda = 0      one of each coordinate
+    dynamics     RNEA(x, x', x''; loads) + friction - known efforts - S tau - J^T lambda = 0      one for each coordinate
     constraints  phi(x) = 0       cut joints of loops, holding contacts with the world            c_i = 2 for rigid robots
                  A(x) x' = 0      wheels that roll without slipping                               c_i = 1
     optimality   W tau = S^T nu,  J nu = 0,  M_U nu + J_U^T kappa = 0                             least tau^T W tau
 
-RNEA is the recursion of khalil-rne (18)-(31) with a base that moves, (83)-(88); motors add hua-mixed-joints (23), (27), (29).
-J is the Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Nothing
-is differentiated by hand: derivatives of a row come from Taylor series (algebra/taylor.py), and structural analysis
-(elimination.py) says how many are needed.
+RNEA is the recursion of khalil-rne (18)-(31) with a moving base, (83)-(88); motors add hua-mixed-joints (23), (27), (29).
+J is the Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Time
+derivatives of a row are computed with Taylor series (algebra/taylor.py); structural analysis (elimination.py) determines how
+many are needed.
 
-    base         velocity (6,) of its origin and angular, along its own axes; x'' are the rates of these six numbers
-    R, p         pose of the base in the world: R takes vectors from the base to the world, p is its origin [m]
-    lambda       multipliers, one of each constraint row [N, N m]: J^T lambda are the generalized forces that hold it
-    nu, kappa    adjoint variables of redundant actuation: virtual velocities and virtual forces; M_U, J_U: what is not given
+    base         velocity (6,) of its origin and angular velocity, in its own frame; x'': its derivative in that frame
+    R, p         pose of the base in the world: R transforms vectors from the base to the world, p is its origin [m]
+    lambda       multipliers, one for each constraint row [N, N m]: J^T lambda are the generalized constraint forces
+    nu, kappa    adjoint variables of redundant actuation: virtual velocities and virtual forces; M_U, J_U: unknown coordinates
 
 Forces of a fluid at rest on the links of a swimming robot, for any scalar: added mass, drag and buoyancy.
 

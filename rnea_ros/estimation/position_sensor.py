@@ -1,6 +1,6 @@
 """Errors of measured joint positions: encoder resolution, repeated readings, wrong stamps, whole-turn wraps, noise.
 
-Everything here is estimated from the positions and stamps alone. The motion itself is estimated in filter_bank.py.
+All of them are estimated from positions and stamps. filter_bank.py estimates the motion itself.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Identification of bodies, rotors and friction; the data select derivatives, weights and friction models.
+"""Identification of inertial parameters, rotors and friction from recordings.
 
     tau_k = Y_k beta + F_k c_k + noise of joint k
 
-beta: base parameters with the rotors' inertia, and inertia and friction of motors that drive several joints; c_k: friction
+beta: base parameters, including rotor inertia, and inertia and friction of motors that drive several joints; c_k: friction
 of joint k.
 
-1. Each recording is prepared (estimation/smoothing.py); equations are low-passed and decimated (joint_equations.py). 2. A
-joint whose torques contradict those of the others, for example in other units, is excluded (_exclude_contradictory). 3.
-Friction models are selected by cross-validation (weighted_fit.py). 4. beta and c follow by weighted least squares
-(weighted_fit.py). Base parameters that the motion hardly excites stay near the
-   URDF's by a prior standard deviation of `prior_std` times their size.
-5. Physical parameters follow: among all robots made of bodies, rotors and dissipative friction, the one nearest to a
-   reference that explains the recordings within `max_loss` of the best (physical_consistency.py). The reference has the
-   URDF's bodies and those rotors with which the bodies need not change, since URDFs contain bodies but no rotors
-   (_reference).
+1. Each recording is prepared (estimation/smoothing.py); equations are low-passed and decimated (joint_equations.py).
+2. A joint whose torques contradict those of the others, for example in other units, is excluded (_exclude_contradictory).
+3. Friction models are selected by cross-validation (weighted_fit.py).
+4. beta and c are estimated by weighted least squares (weighted_fit.py). A prior standard deviation of `prior_std` times their
+   scale keeps base parameters that the motion hardly excites near those of the URDF.
+5. Physical parameters are selected: among all robots with physical bodies, rotors and dissipative friction, the one nearest to
+   a reference that explains the recordings within `max_loss` of the best (physical_consistency.py). The reference has the
+   bodies of the URDF and the rotors for which these bodies need not change, since URDFs contain no rotors (_reference).
 
 The end of every recording is not used in the fit: it is the validation set.
 """
