@@ -232,7 +232,7 @@ def _leg_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]],
                    states: Sequence[BaseState]) -> np.ndarray:
     """Return positions (N, n) for which the feet stay in place, solved by Newton's method.
 
-    The place of the feet is that at the mean of `positions` (N, n) with a level base. states: N states of the base
+    The feet stay at their position at the mean of `positions` (N, n) with a level base. states: N states of the base
     """
     level = BaseState()
     found, q = positions.copy(), positions.mean(axis=0)

@@ -2,7 +2,7 @@
 
 The node subscribes to robot_description, serves ~/get_tree, ~/compute_... (SERVICES) and the action ~/plan_motion, and
 publishes ~/model_info (latched). Message fields have the names of the arrays in rnea_ros.query; READERS and WRITERS convert
-each field type in one place.
+each field type once.
 """
 
 from __future__ import annotations
