@@ -34,14 +34,15 @@ from ..robots.conditions import Loads, MotorState
 from ..robots.robot import Robot
 
 DESIRED = tuple(f"desired[{k}]" for k in range(5))  # position to fourth derivative
-SECTIONS = {"elastic_joints", "motors"}  # of the robot files that the law is for
+SECTIONS = {"elastic_joints", "motors"}  # sections of robot files that the control law supports
 SMOOTH = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry"), 0.0)
 
 Desired = Callable[[float], Sequence[Any]]
 
 
 class MotorCommand(NamedTuple):
-    """tau (n,) of the motors [N m, N]; desired position of the elastic joints' motors (Ne,) and its two derivatives, (43)."""
+    """Torques tau (n,) of the motors [N m, N]; desired motor positions (Ne,) of elastic joints and two time derivatives, (43).
+    """
 
     tau: np.ndarray
     q_motor: np.ndarray
@@ -50,7 +51,7 @@ class MotorCommand(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """Diagonals: Lambda_q [1/s], K_Dq [N m s/rad] (n,), Lambda_theta, K_Dtheta (Ne,)."""
+    """Diagonals of the gain matrices: Lambda_q [1/s], K_Dq [N m s/rad] (n,), Lambda_theta, K_Dtheta (Ne,)."""
 
     slope: Any
     damping: Any
@@ -59,10 +60,13 @@ class Gains(NamedTuple):
 
 
 class InverseDynamicsController:
-    """Controller that returns motor torques for a desired motion and a state. Its model is the robot that it is made with.
+    """Controller that returns motor torques for a desired motion and a state.
 
-    The desired motor positions have exact rates: the recursion that gives a spring's torque runs on Taylor series. Nothing is
-    filtered and no acceleration is measured: those in (39) and (49) are what the model predicts under this law, (40) and (50).
+    The desired motor positions have exact time derivatives: the recursion that gives the torque of a spring is evaluated on
+    Taylor series. Nothing is filtered and no acceleration is measured: those in (39) and (49) are predicted by the model under
+    this law, (40) and (50).
+
+    robot : model of the controller
     """
 
     def __init__(self, robot: Robot, slope: Any, damping: Any, motor_slope: Any = None, motor_damping: Any = None):
@@ -92,9 +96,12 @@ class InverseDynamicsController:
 
     def __call__(self, desired: Sequence[Any], q: Any, q_motor: Any, qd: Any, qd_motor: Any,
                  loads: Loads | None = None) -> MotorCommand:
-        """Return the command. desired: q_d and its first to fourth derivative, (n,) each; q, qd (n,); q_motor, qd_motor (Ne,).
+        """Return the command.
 
-        loads: what is known to act on the robot; rates are not read
+        desired     : q_d and its first to fourth time derivative, (n,) each
+        q, qd       : (n,) state of the joints
+        q_motor, qd_motor : (Ne,) state of the motors of elastic joints
+        loads       : known loads on the robot; their rates are ignored
         """
         if len(desired) < len(DESIRED):
             raise InputError(f"the desired motion has {len(desired)} arrays; {len(DESIRED)} are needed: position, velocity, "
@@ -110,7 +117,7 @@ class InverseDynamicsController:
         return MotorCommand(*found)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is compiled: machine code holds addresses of this process."""
+        """Return the state without compiled functions: machine code contains addresses of this process."""
         return {**self.__dict__, "_kernels": {}}
 
     def _kernel(self, links: tuple[str, ...], in_world: tuple[str, ...]) -> Kernel:
@@ -134,7 +141,7 @@ class InverseDynamicsController:
 
 
 class _Law:
-    """Control law for any scalar."""
+    """Control law, for any scalar type."""
 
     def __init__(self, equations: EquationsOfMotion, gains: Gains):
         self.equations, self.gains, self.n = equations, gains, equations.model.n
@@ -147,7 +154,7 @@ class _Law:
 
     def __call__(self, desired: Sequence[Any], q: Any, theta: Any, qd: Any, thetad: Any, wrenches: Mapping[int, Any],
                  world_wrenches: Sequence[Any]) -> Sequence[Any]:
-        """Return torques of the motors, theta_d and its first and second derivative."""
+        """Return the motor torques, theta_d and its first two time derivatives."""
         loads = wrenches, world_wrenches
         stiffness = np.array([motor.stiffness for motor in self.springs])
         qdd = self.acceleration(desired, q, theta, qd, loads)
@@ -181,7 +188,7 @@ class _Law:
     @staticmethod
     def dynamics(equations: EquationsOfMotion, joints: Sequence[Any], motors: Sequence[Any],
                  loads: Sequence[Any]) -> list[Any]:
-        """Return the rows of joints and motors of (31), each spring's torque on both of its sides."""
+        """Return the rows of joints and motors of (31); the torque of each spring acts on both."""
         rates = Rates(*(np.concatenate((np.asarray(x, dtype=object), np.asarray(theta, dtype=object)))
                         for x, theta in zip(joints, motors, strict=True)))
         return equations.dynamics(np.eye(3), rates, *loads)
@@ -196,14 +203,16 @@ class _Law:
         return np.array([(a - b) * 0.25 for a, b in zip(c(qd + x), c(qd - x), strict=True)])
 
     def torques(self, desired: Sequence[Any], q: Any, qd: Any, loads: Sequence[Any], motors: Sequence[Any] = ()) -> list[Any]:
-        """Return tau_qc, (39). motors: velocity and acceleration of the motors, which only rigid joints' torques feel."""
+        """Return tau_qc, (39). motors: velocity and acceleration of the motors, which affect only the torques of rigid joints.
+        """
         sigma, qdd_r = self.reference(desired, q, qd)
         turning = motors or [np.zeros(len(self.springs))] * 2
         needed = self.dynamics(self.equations, (q, qd, qdd_r), (q[self.joint], *turning), loads)[:self.n]  # springs relaxed
         return [a + b for a, b in zip(needed, self.coriolis(q, qd, sigma) + sigma * self.gains.damping, strict=True)]
 
     def acceleration(self, desired: Sequence[Any], q: Any, theta: Any, qd: Any, loads: Sequence[Any]) -> Any:
-        """Return qdd that follows, from (40): rigid joints have e_tau = 0, elastic ones what the springs lack."""
+        """Return the resulting qdd, from (40): e_tau is zero for rigid joints, and the missing spring torque for elastic ones.
+        """
         sigma, qdd_r = self.reference(desired, q, qd)
         right = list(-(self.coriolis(q, qd, sigma) + sigma * self.gains.damping))
         lack = self.torques(desired, q, qd, loads)
@@ -226,7 +235,7 @@ def _gains(name: str, value: Any, size: int) -> np.ndarray:
 
 
 class Simulation(NamedTuple):
-    """Run with a row for each instant of t (samples,): state, torques, and the desired motion."""
+    """Result of a simulation: state, torques and desired motion, with a row for each time of t (samples,) [s]."""
 
     t: np.ndarray
     q: np.ndarray
@@ -244,7 +253,7 @@ class Simulation(NamedTuple):
 
 
 def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, motors: MotorState, loads: Loads | None = None) -> np.ndarray:
-    """Return the accelerations of joints, then motors behind springs, under motor torques."""
+    """Return the accelerations of the joints, then of the motors of elastic joints, for given motor torques."""
     found = robot.response(q, qd, tau, motors=motors if robot.elastic_joints else None, loads=loads).positions
     return np.array([found[name][2] for name in (*robot.joint_names, *(f"motor of {name}" for name in robot.elastic_joints))])
 
@@ -252,12 +261,14 @@ def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, motors: MotorState, l
 def simulate_elastic_arm(robot: Robot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
              duration: float,
              step: float = 1e-3, loads: Loads | None = None) -> Simulation:
-    """Return the motion under a controller that acts without delay: classical Runge-Kutta rule on forward dynamics.
+    """Return the motion under a controller without delay, by the classical Runge-Kutta method on forward dynamics.
 
-    robot    : what moves; the controller may know another one (payload, loads)
-    desired  : time [s] -> q_d and its first to fourth derivative
+    robot    : simulated robot; the model of the controller may differ (payload, loads)
+    desired  : function of time [s] that returns q_d and its first to fourth time derivative
     start    : q, q_motor, qd, qd_motor at time zero
-    loads    : wrenches on the robot during the whole run; the controller does not get them
+    duration : duration [s]
+    step     : time step [s]
+    loads    : constant wrenches on the robot, which the controller does not receive
     """
     if not (np.isfinite(duration) and np.isfinite(step) and 0.0 < step <= duration):
         raise InputError(f"duration {duration} and step {step} must be times above zero, the step not the longer one")
@@ -283,7 +294,7 @@ def simulate_elastic_arm(robot: Robot, controller: Callable[..., MotorCommand], 
 
 
 def runge_kutta(slope: Callable[[float, np.ndarray], np.ndarray], start: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Return the states (samples, size) of y' = slope(t, y) at the times t, a step of fourth order between any two."""
+    """Return the states (samples, size) of y' = slope(t, y) at times t, with one fourth-order step between two times."""
     states = [np.asarray(start, dtype=float)]
     for now, then in pairwise(t):
         y, h = states[-1], then - now

@@ -1,20 +1,20 @@
-"""Exciting trajectories: finite Fourier series of joint positions, optimised for the certainty of predicted torques.
+"""Exciting trajectories: finite Fourier series of joint positions, optimized for the accuracy of predicted torques.
 
     q_i(t) = c_i + sum_l  a_il / (l w) sin(l w t) - b_il / (l w) cos(l w t)          (Swevers et al. 1997)
 
-Periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are known without
-differentiation; at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's series is
-scaled until it just keeps its limits of position, velocity, acceleration and jerk: every a and b is a feasible motion, and
-the optimiser needs no constraints. Torques and their rates depend on all joints: for their limits the whole motion is
-slowed. Collisions are not checked.
+They are periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are computed without
+differentiation; and at rest without acceleration at the start of a period, which is two conditions on a and b. The series of
+each joint is scaled to its limits of position, velocity, acceleration and jerk: every a and b is a feasible motion, and the
+optimizer needs no constraints. Torques and torque rates depend on all joints: for their limits the whole motion is slowed.
+Collisions are not checked.
 
 The objective is the expected variance of the torques that the identified parameters predict on other motions (I-optimality):
 
     trace(R C) / n,    C = (sum Y^T S^-2 Y)^-1,    R = mean of Y^T S^-2 Y over random motions within the limits,
 
-with the standard deviation S of the torque noise of each joint. It does not depend on the units or on the choice of the base
-parameters. The condition number of equations with columns of length one, the usual objective, ignores how large the columns
-are, and thus the excitation of a parameter beyond the noise.
+with the standard deviation S of the torque noise of each joint. It does not depend on units or on the choice of the base
+parameters. The usual objective, the condition number of equations with normalized columns, ignores the size of the columns,
+and thus how far the excitation of a parameter exceeds the noise.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ class ExcitationOptions:
     min_variance_ratio: float = 1e-10
     min_harmonics: int = 3  # fewest harmonics: rest at the start fixes one of a and one of b
     max_slowing: float = 1000.0  # largest factor of slowing
-    unknown_speed: float = 1.0  # limits where unknown [rad/s, m/s],
-    unknown_acceleration: float = 5.0  # [rad/s^2, m/s^2]; URDFs contain no acceleration limits
+    unknown_speed: float = 1.0  # assumed velocity limit if it is unknown [rad/s, m/s]
+    unknown_acceleration: float = 5.0  # assumed acceleration limit if it is unknown [rad/s^2, m/s^2]
 
 
 OPTIONS = ExcitationOptions()
 
-RATE = 25.0  # independent equations per second and joint, as in fitting.py
+RATE = 25.0  # independent equations per second and joint; equal to that of fitting.py
 REACH = {"prismatic": 0.2}  # half range where position limits are unknown [m]; 1 rad otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class FourierMotion:
-    """Periodic motion of joints as a finite Fourier series: period [s]; centre (n,); a, b (harmonics, n) [rad/s, m/s]."""
+    """Periodic motion of joints as a finite Fourier series: period [s]; centre (n,) [rad, m]; a, b (harmonics, n) in rad/s or m/s.
+    """
 
     period: float
     centre: np.ndarray
@@ -69,7 +70,7 @@ class FourierMotion:
     b: np.ndarray
 
     def slowed(self, factor: float) -> FourierMotion:
-        """Return the same path, traversed `factor` times slower."""
+        """Return the motion on the same path with `factor` times the period."""
         return FourierMotion(self.period * factor, self.centre, self.a / factor, self.b / factor)
 
     def __call__(self, t) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -86,8 +87,8 @@ class Excitation(NamedTuple):
 
     prediction_std   : standard deviation of predicted torques on other motions, relative to the torque noise (RMS over
                        joints), after one period at RATE equations per second with independent noise
-    first            : the same of the best random motion, from which the optimization starts
-    condition_number : of the equations, columns scaled to unit length
+    first            : prediction_std of the best random motion, from which the optimization starts
+    condition_number : condition number of the equations with columns scaled to unit length
     slower           : factor by which torque limits slow the motion further than limits of position to jerk
     """
 
@@ -111,15 +112,18 @@ class _MotionBounds(NamedTuple):
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
            acceleration: float = OPTIONS.unknown_acceleration, guesses: int = 20, iterations: int = 20, seed: int = 0,
            limits: Limits | None = None, noise: ArrayLike | None = None) -> Excitation:
-    """Return an exciting trajectory for `identify` with the same terms. Needs scipy.
+    """Return an exciting trajectory for `identify` with the same terms. Requires scipy.
 
-    limits       : instead of the robot's own; if given, torque and torque rate limits are enforced too
-    margin       : share of the limits that is used. Unknown limits: 1 rad or 0.2 m about zero, 1 rad/s or m/s; jerk, torque
-                   and torque rate unlimited. InputError if a joint cannot hold its own weight with that share
+    limits       : replace those of the robot; if given, torque and torque rate limits are also enforced
+    margin       : share of the limits that is used. Defaults of unknown limits: 1 rad or 0.2 m about zero, 1 rad/s or m/s;
+                   jerk, torque and torque rate unlimited
     acceleration : largest acceleration of every joint [rad/s^2, m/s^2]
-    guesses      : random motions, of which the best is optimized
-    iterations   : of the optimizer; 0 returns the best random motion
-    noise        : standard deviations of the measured torques (n,) [N m, N]; None: the same share of each joint's RMS torque
+    guesses      : number of random motions, of which the best is optimized
+    iterations   : iterations of the optimizer; 0 returns the best random motion
+    noise        : (n,) standard deviations of the measured torques [N m, N]; None: the same share of the RMS torque of each
+                   joint
+
+    Raises InputError if a joint cannot hold its own weight with this share.
     """
     if harmonics < OPTIONS.min_harmonics or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
         raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration "
@@ -151,10 +155,10 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
 class _Objective(NamedTuple):
     """Expected variance of predicted torques.
 
-    weights   : (n,) one over the standard deviation of the torque noise
-    scale     : (b,) of the columns
-    shown     : (b, m) directions of the scaled parameters that motions show. Others, of a base that rounded angles of a URDF
-                make larger, appear in no torque beyond rounding errors, which would hide all else from the optimizer
+    weights   : (n,) inverse standard deviations of the torque noise
+    scale     : (b,) scales of the columns
+    shown     : (b, m) directions of the scaled parameters that affect torques beyond rounding errors; rounded angles in a URDF
+                can add directions that do not, which would dominate the objective
     reference : (m, m) R, with columns scaled by `scale`, in these directions
     """
 
@@ -184,7 +188,7 @@ class _Objective(NamedTuple):
         return found._replace(scale=scale, shown=vectors[:, kept], reference=np.diag(sizes[kept]))
 
     def gram(self, motion: FourierMotion) -> np.ndarray:
-        """Return sum Y^T S^-2 Y (b, b) over a period, columns scaled."""
+        """Return sum Y^T S^-2 Y (b, b) over a period, with scaled columns."""
         W = (self.regressor(*motion(_times(motion))[:3]) * self.weights[:, None]).reshape(-1, len(self.scale)) * self.scale
         return W.T @ W
 
@@ -210,7 +214,7 @@ def _times(motion: FourierMotion) -> np.ndarray:
 
 
 def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:
-    """Return the factor of at least one by which the motion is slowed so that torques and their rates keep their limits."""
+    """Return the factor, at least 1, by which the motion is slowed to satisfy the limits of torques and torque rates."""
     commanded, rate_limit = robot.model.efforts.commanded, limits.commanded_effort_rate
 
     def shares(factor: float) -> np.ndarray:
@@ -256,7 +260,7 @@ def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) ->
 
 
 def _within(bounds: _MotionBounds, period: float, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> FourierMotion:
-    """Return the motion with rest at time zero, by the smallest change of a and b, scaled to just keep its bounds."""
+    """Return the motion at rest at time zero, for the smallest change of a and b, scaled to its bounds."""
     order = np.arange(1, len(a) + 1)[:, None]
     a = a - a.mean(axis=0)  # velocity at zero: the sum of a
     b = b - order * (np.sum(order * b, axis=0) / np.sum(order**2))  # acceleration: the sum of l w b

@@ -38,15 +38,15 @@ class Curve:
     duration: float
 
     def motion(self, span: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return y (samples, ORDERS, n): q, qd, qdd, qddd at u, evaluated in the given spans."""
+        """Return y (samples, ORDERS, n): q, qd, qdd, qddd at u (samples,), evaluated in the given spans."""
         points = self.points[span[:, None] + np.arange(self.degree + 1)]
         rate = 1.0 / self.duration if self.duration else 0.0
         return basis(self.breaks, self.degree, span, u) @ points * (rate ** POWERS)[:, None]
 
     def refined(self, finer: np.ndarray) -> Curve:
-        """Return the same curve on breaks that contain its own.
+        """Return the same curve on finer breaks, which contain its own.
 
-        Interpolation at the Greville abscissae of the finer knots has one solution: the curve itself.
+        It is the unique interpolant at the Greville abscissae of the finer knots.
         """
         from scipy.interpolate import make_interp_spline
 
@@ -99,10 +99,10 @@ def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> n
 class PlannedMotion:
     """Planned motion.
 
-    objective  : integral of the cost; the duration where time alone counts
-    excess     : limited quantity -> largest relative excess on a grid much denser than that of the plan; negative: margin
-    iterations : of all solver calls
-    notes      : unknown limits and steps that failed, one sentence each
+    objective  : integral of the cost; the duration for time-optimal plans
+    excess     : largest relative excess of each limited quantity on a grid much denser than that of the plan; negative: margin
+    iterations : iterations of all solver calls
+    notes      : unknown limits and failed steps, one sentence each
     """
 
     curve: Curve
@@ -124,7 +124,7 @@ class PlannedMotion:
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return q, qd, qdd, qddd at time t [s] from 0 to the duration: (n,) each, or (samples, n) at times (samples,).
 
-        Where the jerk jumps, it is the value after the jump.
+        At a discontinuity, the jerk is its value after the jump.
         """
         if np.ndim(t) == 0:
             q, qd, qdd, qddd = (array[0] for array in self(np.asarray([t], dtype=float)))
@@ -142,12 +142,12 @@ BREAK_OFFSET = 1e-6  # offset of coinciding nodes into their own span, as a shar
 
 
 class PlanNodes(NamedTuple):
-    """Instants at which a motion is evaluated, (K,) each: `regular` ones, then single ones.
+    """Instants at which a motion is evaluated, (K,) each: `regular` nodes, then single nodes.
 
-    span   : that the instant belongs to; determines the side at a break
+    span   : span of the node; it determines the side at a break
     u      : t / T
-    weight : of the quadrature over u
-    single : (number of the limited quantity, component) of the one limit that is enforced at each single node
+    weight : weight of the quadrature over u
+    single : (index of the limited quantity, component) of the only limit that is enforced at each single node
     """
 
     span: np.ndarray
@@ -162,13 +162,13 @@ class PlanNodes(NamedTuple):
 
     @property
     def inner(self) -> np.ndarray:
-        """u, with coinciding nodes moved slightly into their own span: a cost that begins there counts at the second only."""
+        """u, with coinciding nodes moved slightly into their own span: a cost that starts there applies only to the second."""
         meet = np.diff(self.u) == 0.0
         return self.u + BREAK_OFFSET * (np.append(False, meet).astype(float) - np.append(meet, False))
 
 
 class LimitPeak(NamedTuple):
-    """Peak of a component of limited quantity `number` beyond its limit, with relative excess `height`."""
+    """Peak of a component of limited quantity `number` above its limit, with the relative excess `height`."""
 
     u: float
     height: float
@@ -186,7 +186,7 @@ def lobatto_nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[LimitPeak] 
 
 
 def prescribed_nodes(breaks: np.ndarray, u: np.ndarray, peaks: Sequence[LimitPeak] = ()) -> PlanNodes:
-    """Return prescribed nodes, including both ends, with the trapezoidal rule; peaks as in lobatto_nodes."""
+    """Return prescribed nodes, including both ends, with the trapezoidal rule; for peaks see lobatto_nodes."""
     steps = np.diff(u) / 2.0
     return _with_peaks(peaks, breaks, span_of(breaks, u), u, np.append(steps, 0.0) + np.append(0.0, steps))
 
@@ -198,7 +198,7 @@ def _with_peaks(peaks, breaks, span, u, weight):
 
 
 def evenly_spread(breaks: np.ndarray, per_span: int) -> PlanNodes:
-    """Return evenly spread nodes, including the ends of every span."""
+    """Return evenly spaced nodes, including the ends of every span."""
     u = _interpolate_spans(breaks, np.linspace(0.0, 1.0, per_span)).ravel()
     return PlanNodes(np.repeat(np.arange(len(breaks) - 1), per_span), u, np.zeros(per_span * (len(breaks) - 1)))
 
@@ -227,9 +227,9 @@ def split_spans(curve: Curve) -> np.ndarray:
 
 
 def find_peaks(at: PlanNodes, number: int, excess: np.ndarray, tolerance: float) -> Iterator[LimitPeak]:
-    """Yield peaks of a quantity's excess (K, k) at evenly spread nodes, by parabolas through three neighbours.
+    """Yield peaks of the excess (K, k) of a quantity at evenly spaced nodes, by parabolas through three neighbours.
 
-    Each parabola is valid for half a step to both sides, the first and last of a span to its end.
+    Each parabola is used for half a step on both sides, the first and last one of a span up to its end.
     """
     excess = np.maximum(excess, -1.0)  # -inf where there is no limit
     a, b, c = excess[:-2], excess[1:-1], excess[2:]

@@ -29,8 +29,8 @@ from .transcription import LimitRows, Transcription, gauss_newton_curvature, nod
 class BandAssembler:
     """Assembly of banded matrices from contributions of nodes.
 
-    Node k depends on control points span[k] .. span[k] + width - 1, of n coordinates each, by B (K, orders, width): the basis
-    functions of its derivatives.
+    Node k depends on the control points span[k] .. span[k] + width - 1, of n coordinates each, through B (K, orders, width):
+    the basis functions of its derivatives.
     """
 
     def __init__(self, span: np.ndarray, spans: int, B: np.ndarray, n: int, free: np.ndarray):
@@ -95,20 +95,20 @@ class NewtonSystem(Protocol):
     """Linear system of a Newton step."""
 
     def factorise(self, shift: float) -> bool:
-        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; return whether it is positive definite."""
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """Solve with the last factorization."""
 
 
 class BorderedSystem:
-    """System [[A, h], [h^T, d]] with A in lower bands. `factorise` before `solve`."""
+    """System [[A, h], [h^T, d]] with A in lower bands. Call `factorise` before `solve`."""
 
     def __init__(self, bands: np.ndarray, border: np.ndarray, corner: float, free: np.ndarray):
         self.bands, self.border, self.corner, self.fixed = bands, border, corner, ~free
 
     def factorise(self, shift: float) -> bool:
-        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; return whether it is positive definite."""
         from scipy.linalg import lapack
 
         bands = self.bands.copy(order="F")
@@ -130,9 +130,9 @@ class BorderedSystem:
 
 
 class ProjectedSystem:
-    """System Z^T A Z + damping, with A in lower bands and orthonormal columns of Z. `factorise` before `solve`.
+    """System Z^T A Z + damping, with A in lower bands and orthonormal columns of Z. Call `factorise` before `solve`.
 
-    Right side and solution are those of A with a border, whose unknown is fixed.
+    Right-hand side and solution have the size of A with a border; the unknown of the border is fixed.
     """
 
     def __init__(self, bands: np.ndarray, Z: np.ndarray, damping: float):
@@ -143,7 +143,7 @@ class ProjectedSystem:
         self.Z, self.matrix = Z, Z.T @ (A + np.tril(A, -1).T) @ Z + damping * np.eye(Z.shape[1])
 
     def factorise(self, shift: float) -> bool:
-        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; return whether it is positive definite."""
         from scipy.linalg import lapack
 
         self._factor, info = lapack.dpotrf(self.matrix + shift * np.eye(len(self.matrix)), lower=1)
@@ -156,12 +156,12 @@ class ProjectedSystem:
         return np.append(self.Z @ inner, 0.0)
 
 
-MIN_MULTIPLIER_SHARE = 1e-3  # multiplier over the largest below which a node's curvature is left out
-MIN_LIMIT_WIDTH = 1e-5  # relative distance of limits below which they are an equation
+MIN_MULTIPLIER_SHARE = 1e-3  # multiplier over the largest below which the curvature of a node is omitted
+MIN_LIMIT_WIDTH = 1e-5  # relative distance below which two limits are an equation
 
 
 class Iterate(NamedTuple):
-    """Variables x = [control points, T], and the motion y (K, orders, n) there, with its derivative by T."""
+    """Variables x = [control points, T], with the motion y (K, orders, n) and its derivative by T."""
 
     x: np.ndarray
     T: float
@@ -170,7 +170,7 @@ class Iterate(NamedTuple):
 
 
 def is_condensable(program: Transcription) -> bool:
-    """Return whether start and goal are known, and the only constraints are limits."""
+    """Return whether start and goal are known, and limits are the only constraints."""
     problem = program.problem
     known = all(np.isfinite(state.q).all() and not (np.isnan(state.qd) & np.isfinite(state.qdd)).any()
                 for state in (problem.start, problem.goal))
@@ -179,16 +179,16 @@ def is_condensable(program: Transcription) -> bool:
 
 
 def has_wide_limits(program: Transcription) -> bool:
-    """Return whether no limit is an equation."""
+    """Return whether no pair of limits is so close that it is an equation."""
     rows, ends = program.rows, len(program.problem.ends.value)
     return bool(((rows.upper - rows.lower)[ends:] > MIN_LIMIT_WIDTH).all())
 
 
 class CondensedProgram:
-    """Program with limits as its only constraints.
+    """Program whose only constraints are limits.
 
-    lower, upper : (rows,) limits of the values, that of T last
-    kept         : numbers of the rows in the original program
+    lower, upper : (rows,) limits of the values; the last row is T
+    kept         : indices of the rows in the original program
     given        : whether T is prescribed
     """
 
@@ -220,7 +220,7 @@ class CondensedProgram:
     # ------------------------------------------------------------------ where one is
 
     def evaluate_at(self, x: np.ndarray) -> Iterate:
-        """Return the iterate at x, of which only the free control points and T are used."""
+        """Return the iterate at x; only the free control points and T are used."""
         T = self.problem.duration[0] if self.given else float(x[-1])
         fixed, moving = self.ends[0] + T * self.ends[1] + T**2 * self.ends[2], self.ends[1] + 2.0 * T * self.ends[2]
         points = np.where(self.free, x[:-1], fixed.ravel()).reshape(-1, self.n)
@@ -243,7 +243,7 @@ class CondensedProgram:
     # ------------------------------------------------------------------ first derivatives
 
     def linearize(self, at: Iterate) -> None:
-        """Compute the first derivatives at an iterate for the following calls."""
+        """Compute the first derivatives at an iterate, for the following calls."""
         nodes, cost = self.program.nodes, self.problem.cost
         for limit in self.limits:
             limit.linearise(at.y)
@@ -255,7 +255,7 @@ class CondensedProgram:
         self.cost_gradient = self._by_variables(at.T * self.cost_slope, self.cost_rate)
 
     def _weighted(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return the derivative (K, orders, n) of multipliers times values by y."""
+        """Return the derivative (K, orders, n) of multipliers times values with respect to y."""
         total, start = np.zeros_like(self.here.y), 0
         for limit in self.limits:
             limit.add_weighted(total, multipliers[start:start + limit.size])
@@ -267,7 +267,7 @@ class CondensedProgram:
         return self.cost_gradient + self._by_variables(self._weighted(multipliers), multipliers[-1])
 
     def _by_variables(self, slope: np.ndarray, by_T: float) -> np.ndarray:
-        """Return the derivative (size,) by the variables from that by y (K, orders, n) and by T alone."""
+        """Return the derivative (size,) with respect to the variables, from those by y (K, orders, n) and by T."""
         by_T = 0.0 if self.given else by_T + (slope * self.here.y_T).sum()
         return np.append(self.bands.vector(slope * self.scale) if slope.any() else 0.0 * self.here.x[:-1], by_T)
 
@@ -280,10 +280,11 @@ class CondensedProgram:
     # ------------------------------------------------------------------ second derivatives
 
     def curvature(self, multipliers: np.ndarray, small: float = MIN_MULTIPLIER_SHARE) -> np.ndarray:
-        """Return the second derivatives (K, orders n, orders n) by y of T times the cost plus multipliers times values.
+        """Return the second derivatives (K, orders n, orders n) of T times the cost plus multipliers times values, by y.
 
-        small : share of the largest multiplier below which nodes are left out
-        If the program uses Gauss-Newton, the squares only.
+        small : share of the largest multiplier below which nodes are omitted
+
+        If the program uses Gauss-Newton, only squares are included.
         """
         if self.program.curvature is gauss_newton_curvature:
             return self.squares()
@@ -294,8 +295,7 @@ class CondensedProgram:
         return total
 
     def squares(self, exact: bool = False) -> np.ndarray:
-        """Return the second derivatives of T times the cost; if not exact, their Gauss-Newton part, which is never negative.
-        """
+        """Return the second derivatives of T times the cost, or their positive semidefinite Gauss-Newton part if not exact."""
         nodes, total = self.program.nodes, np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n))
         for weights, quantity, at in self.problem.cost.squares(nodes.inner):
             total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _with_all_orders(self.here.y)[at],
@@ -303,7 +303,7 @@ class CondensedProgram:
         return total
 
     def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> NewtonSystem:
-        """Return the Newton system: second derivatives plus sigma times squares of the rows' slopes."""
+        """Return the Newton system: second derivatives plus sigma times squares of the row gradients."""
         G, start, here = curvature.copy(), 0, self.here
         for limit in self.limits:
             limit.add_squares(G, sigma[start:start + limit.size])
@@ -324,7 +324,7 @@ class CondensedProgram:
         return BorderedSystem(bands, border, corner, self.free)
 
     def _end_curvature(self, T: float) -> np.ndarray | float:
-        """Return the part of the second derivative of y by T that is due to the ends."""
+        """Return the part of the second derivative of y by T due to the ends."""
         moving, twice = self.ends[1] + 2.0 * T * self.ends[2], 2.0 * self.ends[2]
         if not moving.any():
             return 0.0
@@ -333,7 +333,7 @@ class CondensedProgram:
 
 
 class _LimitBlock:
-    """Rows of one quantity that are constraints, scaled: values, slopes and contributions to nodes."""
+    """Constrained rows of one quantity, scaled: values, gradients and contributions to nodes."""
 
     def __init__(self, own: LimitRows, open_: np.ndarray, nodes: int):
         self.quantity, self.at = own.quantity, own.at
@@ -345,7 +345,7 @@ class _LimitBlock:
         self._alone: np.ndarray | None = None  # (k,) numbers of the derivatives, where each component is one of them
 
     def _table(self, numbers: np.ndarray) -> np.ndarray:
-        """Return (at, k) from numbers of the rows, divided by the scale."""
+        """Return (at, k) from an array over rows, divided by the scale."""
         table = np.zeros((len(self.at), len(self.scale)))
         table[self.sample, self.component] = numbers
         return table / self.scale
@@ -354,7 +354,7 @@ class _LimitBlock:
         return (self.quantity.values(y[self._there]) / self.scale)[self.sample, self.component]
 
     def linearise(self, y: np.ndarray) -> None:
-        """Compute the slopes (at or 1, k, (order + 1) n)."""
+        """Compute the gradients (at or 1, k, (order + 1) n)."""
         if self.quantity.linear:
             if self._constant is None:
                 motion = y[self.at[:1], :self.width].swapaxes(0, 1)
@@ -395,7 +395,7 @@ def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray,
                      exact: bool) -> np.ndarray:
     """Return the second derivatives of times * sum of weights values^2 by y (K, ORDERS, n).
 
-    They are 2 w v' v'^T, and if exact 2 (w v) v'' as well.
+    They are 2 w v' v'^T, plus 2 (w v) v'' if exact.
     """
     slopes = quantity.slopes(y)[:, :, :orders].reshape(len(y), len(weights), -1)
     factors = 2.0 * weights * times[:, None]
@@ -412,7 +412,7 @@ def _with_all_orders(y: np.ndarray) -> np.ndarray:
 
 
 def _rows_fixed_by_ends(own: LimitRows, problem, last: int) -> np.ndarray:
-    """Return which rows (rows,) start or goal determine for every motion; they are checked before."""
+    """Return a mask (rows,) of rows that start or goal determine for every motion; they are checked beforehand."""
     found = np.zeros(len(own.sample), dtype=bool)
     for node, state in ((0, problem.start), (last, problem.goal)):
         found |= (own.at[own.sample] == node) & fixed_by_end(state, own.quantity)[own.component]
@@ -420,7 +420,7 @@ def _rows_fixed_by_ends(own: LimitRows, problem, last: int) -> np.ndarray:
 
 
 def fixed_by_end(state: EndState, quantity: Quantity) -> np.ndarray:
-    """Return which components (k,) of a quantity an end state determines."""
+    """Return a mask (k,) of the components of a quantity that an end state determines."""
     given = np.isfinite([state.q, state.qd, state.qdd, np.full_like(state.q, np.nan)])
     if not quantity.linear:
         return np.full(len(quantity.labels), given[:quantity.order + 1].all())
@@ -430,7 +430,7 @@ def fixed_by_end(state: EndState, quantity: Quantity) -> np.ndarray:
 def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
     """Return the control points that start and goal determine.
 
-    (3, points, n) coefficients of 1, T, T^2; (points, n) which points are fixed.
+    (3, points, n) coefficients of 1, T, T^2; (points, n) mask of fixed points.
     """
     breaks, degree, problem = program.breaks, program.degree, program.problem
     count = len(breaks) - 1 + degree
@@ -448,11 +448,11 @@ def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
     return table, fixed
 
 
-RANK_TOL = 1e-10  # singular value over the largest below which a condition repeats others
+RANK_TOL = 1e-10  # singular value over the largest below which a condition is redundant
 
 
 def is_reducible(program: Transcription) -> bool:
-    """Return whether the duration is given, and the only constraints are limits and linear conditions on the ends."""
+    """Return whether the duration is given, and the only constraints are limits and linear end conditions."""
     shortest, longest = program.problem.duration
     return longest - shortest < MIN_LIMIT_WIDTH and program.problem.box is None and has_wide_limits(program)
 
@@ -468,11 +468,11 @@ class ReducedProgram(CondensedProgram):
         self.Z, self._back = V[rank:].T, V[:rank].T @ (U[:, :rank] / sizes[:rank]).T
 
     def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return no fixed points: the conditions contain them."""
+        """Return no fixed points, because the end conditions contain them."""
         return np.zeros((3, self.count, self.n)), np.zeros((self.count, self.n), dtype=bool)
 
     def evaluate_at(self, x: np.ndarray) -> Iterate:
-        """Return the iterate at the projection of x on the conditions."""
+        """Return the iterate at the projection of x on the end conditions."""
         return super().evaluate_at(np.append(x[:-1] - self._back @ (self.E @ x[:-1] - self.e), x[-1]))
 
     def gradient(self, multipliers: np.ndarray) -> np.ndarray:
@@ -484,7 +484,7 @@ class ReducedProgram(CondensedProgram):
 
 
 def _end_conditions(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
-    """Return E (rows, points n), e (rows,)."""
+    """Return E (rows, points n) and e (rows,) of the end conditions E p = e."""
     problem, breaks, degree = program.problem, program.breaks, program.degree
     ends, T = problem.ends, problem.duration[0]
     E = np.zeros((len(ends.value), len(breaks) - 1 + degree, problem.n))

@@ -1,7 +1,7 @@
 """Robot: one formulation for any combination of moving base, loops, springs, elastic joints, contacts and wheels.
 
 Every coordinate has a role (roles.py), structural analysis says how often each equation is differentiated (structure.py), and
-one matrix gives accelerations, efforts and multipliers, then their rates (solution.py). docs/one_robot.md derives the
+one matrix gives accelerations, efforts and multipliers, then their rates (solution.py). docs/systems/one_robot.md derives the
 equations.
 """
 

@@ -45,7 +45,8 @@ _GRAM = _JERK[:, None] * _JERK / (np.arange(3)[:, None] + np.arange(3) + 1.0)
 
 
 class Targets(NamedTuple):
-    """Points that a motion goes through: times (count,) [s], increasing; positions (count, n); unit [s]: usual period."""
+    """Points of a motion: times (count,) [s], increasing; positions (count, n) [rad, m]; unit: usual period of the points [s].
+    """
 
     times: np.ndarray
     positions: np.ndarray
@@ -53,11 +54,11 @@ class Targets(NamedTuple):
 
 
 def fit(state: np.ndarray, targets: Targets, tail: float, smoothing: float = INTERPOLATION) -> Path:
-    """Return the motion as a path in time: `path(t)` is q, qd, qdd, qddd at t from 0, the splice, to `path.length`, rest.
+    """Return the motion as a path in time: `path(t)` is q, qd, qdd, qddd at t, from 0 (the splice) to `path.length` (at rest).
 
     state   : (4, n) position, velocity, acceleration and jerk at time 0
-    targets : their times count from the splice; none: a stop
-    tail    : duration of braking behind the last target [s]
+    targets : points with times relative to the splice; none: the motion stops
+    tail    : duration of braking after the last target [s]
     """
     unit = targets.unit
     knots = _knots(targets.times, tail, unit)
@@ -73,7 +74,7 @@ def fit(state: np.ndarray, targets: Targets, tail: float, smoothing: float = INT
 
 
 def _knots(times: np.ndarray, tail: float, unit: float) -> np.ndarray:
-    """Knots at the targets, in the bridge before them and in the tail behind."""
+    """Return the knots: at the targets, in the bridge before them and in the tail after them."""
     first = times[0] if len(times) else 0.0
     bridge = min(max(2, math.ceil(first / unit - 1e-9)), MAX_INTERVALS) if len(times) else 1
     before = first * np.arange(bridge) / bridge
@@ -84,7 +85,7 @@ def _knots(times: np.ndarray, tail: float, unit: float) -> np.ndarray:
 
 
 def _basis(knots: np.ndarray) -> np.ndarray:
-    """Return the B-splines of each interval (intervals, function, power of the time since its start)."""
+    """Return the B-splines of each interval (intervals, function, power of the time since the start of the interval)."""
     count = len(knots) - 1
     u = np.concatenate((np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])))
     windows = sliding_window_view(u, count)[1:2 * DEGREE + 1]  # row k: the k-th of ten knots around each interval
@@ -138,7 +139,7 @@ def _solve(basis: np.ndarray, h: np.ndarray, state: np.ndarray, at: np.ndarray, 
 
 
 def _solve_banded(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return matrix^-1 right for a positive definite matrix with DEGREE diagonals on each side; divided where it is large."""
+    """Return matrix^-1 right for a positive definite matrix with DEGREE diagonals on each side; large systems are divided."""
     size = len(matrix)
     if size <= MAX_DENSE:
         return np.linalg.solve(matrix, right)

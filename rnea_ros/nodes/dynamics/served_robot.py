@@ -1,6 +1,6 @@
-"""Robot in dynamics_node, and its parts: moving base, moving platform, closed loops, the robot as a whole.
+"""Robot in dynamics_node, and its components: moving base, moving platforms, closed loops, whole-body quantities.
 
-Trees on a fixed base are evaluated by their kernels, all others by Robot.solve.
+Trees on a fixed base are evaluated with their kernels, all other robots with Robot.solve.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ UNKNOWN_POINT, UNKNOWN_WRENCH = np.full(3, np.nan), np.full(6, np.nan)
 
 
 class WholeBody(NamedTuple):
-    """Quantities in the frame of the root link; NaN where unknown.
+    """Whole-body quantities in the frame of the root link; NaN: unknown.
 
     center_of_mass    : (3,) [m]
-    base_wrench       : (6,) exerted on the base by what carries it, about the frame's origin [N, N m]
+    base_wrench       : (6,) wrench exerted on the base by its support, about the origin of the frame [N, N m]
     zero_moment_point : (3,) on the plane through that origin, normal to gravity [m]
     """
 
@@ -65,7 +65,7 @@ class WholeBody(NamedTuple):
 
 
 def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: Loads | None) -> WholeBody:
-    """Return the whole body of a tree on a base at rest. motion: of all its joints, (n,) each, up to the jerk."""
+    """Return the quantities of a tree on a fixed base. motion: q to qddd of all its joints, (n,) each."""
     forces = tree.recursion(*motion, loads=loads)[1]
     wrench = np.concatenate((forces.f[0], forces.n[0]))
     g = tree.gravity_vector
@@ -75,7 +75,7 @@ def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: Loads
 
 
 def on_moving_base(tree: TreeDynamics, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> WholeBody:
-    """Return the whole body of a tree on a base that moves and needs a wrench. base: None where its pose is not known."""
+    """Return the quantities of a tree on a moving base with a base wrench. base: its state; None: its pose is unknown."""
     center = tree.center_of_mass(*motion[:2]).position
     if base is None:
         return WholeBody(center, wrench)
@@ -83,7 +83,7 @@ def on_moving_base(tree: TreeDynamics, motion: Sequence[np.ndarray], wrench: np.
 
 
 def zero_moment_point_of(tree: TreeDynamics, wrench: np.ndarray, base: BaseState) -> np.ndarray:
-    """Return the zero-moment point (3,) in the world, on the plane z = 0, of a wrench (6,) on the base along its axes."""
+    """Return the zero moment point (3,) in the world on the plane z = 0, for a wrench (6,) on the base in its frame."""
     force, moment = np.split(base.into_world(wrench), 2)
     weight = tree.total_mass * float(np.linalg.norm(tree.gravity_vector))
     if not weight:
@@ -93,15 +93,16 @@ def zero_moment_point_of(tree: TreeDynamics, wrench: np.ndarray, base: BaseState
 
 
 class LoopTracking:
-    """Closed loops along the stream of samples: passive joints follow from the last pose; their sensors are compared."""
+    """Tracking of closed loops along a stream of samples; passive joints are compared with their sensors."""
 
     def __init__(self, tracker: LoopTracker):
         self._tracker = tracker
         self._last: TrackedPose | None = None
 
     def locate(self, independent: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return positions of all joints of the tree from those of the independent ones; others: measured, NaN where unknown.
-        Raises Rejected.
+        """Return the positions of all joints of the tree for positions of the independent joints. Raises Rejected.
+
+        others: measured positions of the other joints; NaN: unknown
         """
         found: TrackedPose = track(self._tracker.locate, independent, _sensed(others))
         self._last = found
@@ -109,11 +110,12 @@ class LoopTracking:
 
     @property
     def begun(self) -> bool:
-        """True if there is a last pose."""
+        """True if there is a previous pose."""
         return self._tracker.last is not None
 
     def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
-        """Return function(pose near the closed one), which returns its result and the closed pose. Raises Rejected."""
+        """Return function(guess) for a pose near the closed one; it returns its result and the closed pose. Raises Rejected.
+        """
         self._last = None
         found: Found = track(self._tracker.move, function)
         return found
@@ -133,18 +135,18 @@ class LoopTracking:
         return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in compared}
 
     def _compared(self, found: TrackedPose) -> list[tuple[str, float]]:
-        """Passive joints that are measured, and how they differ from that."""
+        """Return the measured passive joints with the differences between solved and measured positions."""
         compared = zip(self._tracker.passive_joints, found.disagreement)
         return [(name, value) for name, value in compared if not math.isnan(value)]
 
 
 def _sensed(positions: np.ndarray) -> np.ndarray | None:
-    """Return the positions, or None if none is known."""
+    """Return the positions; None if all are unknown."""
     return None if np.isnan(positions).all() else positions
 
 
 def track(step, *sample):
-    """Return the result of a tracker's step for a sample. Reasons of Rejected become diagnostic keys, without spaces."""
+    """Return the result of a step of a tracker. Reasons of Rejected are converted to diagnostic keys, without spaces."""
     try:
         return step(*sample)
     except Rejected as refusal:
@@ -152,10 +154,11 @@ def track(step, *sample):
 
 
 class MovingPlatforms:
-    """Platforms of a robot. Poses are published on ~/platform_pose and velocities on ~/platform_twist, of several platforms on
-    ~/platform_pose/LINK and ~/platform_twist/LINK.
+    """Platforms of a robot. Poses are published on ~/platform_pose, velocities on ~/platform_twist.
 
-    source : topics with their motion; None if that follows from the actuators
+    The topics of several platforms are ~/platform_pose/LINK and ~/platform_twist/LINK.
+
+    source : topics with the motion of the platforms; None if it is computed from the actuators
     """
 
     def __init__(self, robot: Robot, values: Values, loops: LoopTracking):
@@ -175,7 +178,7 @@ class MovingPlatforms:
             self.source.use(robot.tree.model)
 
     def _reach(self, link: str, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Raise Rejected for a measured pose that the legs do not allow, beside the last ones of other platforms."""
+        """Raise Rejected for a measured pose that the legs cannot reach, given the last poses of other platforms."""
         poses = {**self._reached, link: PlatformMotion(position, rotation)}
 
         def reached(near: np.ndarray) -> tuple[None, np.ndarray]:
@@ -186,7 +189,7 @@ class MovingPlatforms:
         self._reached = poses
 
     def prepare(self) -> None:
-        """Compile what finds poses of the legs, or refuses them."""
+        """Compile the functions that solve the legs for a pose."""
         self._robot.closure.compile()
         if self.source:
             home = self._robot.start
@@ -194,7 +197,7 @@ class MovingPlatforms:
             self._robot.tree_motion({one.link: PlatformMotion(*one.pose(home)[::-1]) for one in platforms})
 
     def connect(self, topics: Topics) -> None:
-        """Create publishers, and the subscriptions of the source."""
+        """Create the publishers, and the subscriptions of the source."""
         self._publishers = {link: (topics.publisher(PoseStamped, f"~/platform_pose{suffix}"),
                                    topics.publisher(TwistStamped, f"~/platform_twist{suffix}"))
                             for link, suffix in self._suffixes.items()}
@@ -202,12 +205,12 @@ class MovingPlatforms:
             self.source.connect(topics)
 
     def take_over(self, before: MovingPlatforms) -> None:
-        """Go on with the topics of a robot before, of the same model."""
+        """Adopt the topics of a previous robot with the same model."""
         if self.source and before.source:
             self.source, self._measured = before.source, before._measured
 
     def move(self, stamp: int, function: Callable[[list[np.ndarray], np.ndarray], Found]) -> tuple[list[np.ndarray], Found]:
-        """Return motion of the actuators at a stamp [ns], and function(that, closed pose). Raises Rejected."""
+        """Return the motion of the actuators at a stamp [ns], and function(motion, closed pose). Raises Rejected."""
         assert self.source is not None
         motion = self.source.at(stamp)
 
@@ -218,7 +221,7 @@ class MovingPlatforms:
         return self._loops.move(moved)
 
     def publish(self, when: Time, root: str, found: Solution) -> None:
-        """Publish poses and twists in a solution, along the axes of the root link."""
+        """Publish the poses and twists in a solution, expressed in the frame of the root link."""
         if not any(one.has_subscribers() for both in self._publishers.values() for one in both):
             return
         for link, platform in self._robot.platforms_of(found).items():
@@ -236,13 +239,13 @@ class MovingPlatforms:
 
 
 class MovingBase:
-    """Moving base: its motion from a source, the wrench that carries it on ~/base_wrench and ~/base_dynamics."""
+    """Moving base: its motion from a source, and the wrench that supports it on ~/base_wrench and ~/base_dynamics."""
 
     def __init__(self, source: BaseSource, tree: TreeDynamics):
         self.source, self._tree = source, tree
 
     def paired(self) -> list[PairedInput]:
-        """Return its topics as inputs to be paired with joint states."""
+        """Return its topics, as inputs that are paired with joint states."""
         return [topic.paired() for topic in self.source.topics]
 
     def configure(self, values: Values) -> None:
@@ -252,7 +255,7 @@ class MovingBase:
             topic.configure(lag, values["input_tolerance"])
 
     def connect(self, topics: Topics) -> None:
-        """Create subscriptions and publishers."""
+        """Create the subscriptions and publishers."""
         self.source.use(self._tree.model, self._tree.gravity_vector)
         self._wrenches = topics.publisher(WrenchStamped, "~/base_wrench")
         self._whole = topics.publisher(BaseDynamics, "~/base_dynamics")
@@ -260,11 +263,11 @@ class MovingBase:
             topic.connect(topics)
 
     def forget(self) -> None:
-        """Discard the samples: the clock was set."""
+        """Discard all samples after a change of the clock."""
         self.source.forget()
 
     def publish(self, when: Time, base: BaseMotion, wrench: np.ndarray, wrench_rate: np.ndarray) -> None:
-        """Publish the motion of the base, and the wrench (6,) that it needs with its rate, along its axes."""
+        """Publish the motion of the base, and the wrench (6,) that supports it with its rate, expressed in its frame."""
         frame = self._tree.root_link
         if self._wrenches.has_subscribers():
             self._wrenches.send(_stamped(WrenchStamped(wrench=to_wrench(wrench)), when, frame))
@@ -286,31 +289,31 @@ LoadsOf = Callable[[np.ndarray, np.ndarray], Loads | None]  # of q, qd of the tr
 
 
 class Moved(NamedTuple):
-    """Motion of joint_names and its torques."""
+    """Motion of `joint_names` and its torques."""
 
     motion: Motion
     result: Dynamics
 
 
 def no_loads(q: np.ndarray, qd: np.ndarray) -> None:
-    """No loads."""
+    """Return None: there are no loads."""
 
 
 class ServedRobot(RobotFacts, ABC):
-    """Robot in dynamics_node: its properties, and its torques sample by sample.
+    """Robot in dynamics_node: its properties, and its torques for a stream of samples.
 
-    robot          : of the library
-    optional       : joints beside joint_names that are read from joint_states where they are published
-    order          : number of derivatives of position in desired motions; those beyond the jerk are NaN where unknown
-    solved         : joints whose motion follows from that of joint_names
-    differentiable : the robot, where sensitivities, friction and external efforts are known: a tree on a fixed base
-    motion_topic   : topic with the motion of the robot, or of its first platform, where that does not come from joint states
-    cuts           : joints that close loops, in frames of the tree's links
-    springs        : joints whose motors have their own speed, `motor_speed`
+    robot          : robot of the library
+    optional       : joints in addition to joint_names that are read from joint_states if they are published
+    order          : number of derivatives of position in desired motions; those beyond the jerk are NaN if unknown
+    solved         : joints whose motion is computed from that of joint_names
+    differentiable : tree on a fixed base for sensitivities, friction and external efforts; None: not available
+    motion_topic   : topic with the motion of the robot, or of its first platform, if joint states do not contain it
+    cuts           : cut joints of loops, in frames of links of the tree
+    springs        : elastic joints, whose motors have their own velocity, see `motor_speed`
     extra_warnings : warnings about parameters and robot file, one sentence each
-    scalable       : whether torques at another speed follow from those at this one, as speed scaling needs
-    moved_parts    : of "base" and "platform", those whose motion is an input
-    has_free_base  : whether the acceleration of the base follows from the dynamics
+    scalable       : whether torques at another speed can be computed from those at this speed, for speed scaling
+    moved_parts    : elements of ("base", "platform") whose motion is an input
+    has_free_base  : whether the acceleration of the base is computed from the dynamics
     """
 
     optional: tuple[str, ...] = ()
@@ -331,71 +334,72 @@ class ServedRobot(RobotFacts, ABC):
 
     @property
     def joints_read(self) -> tuple[object, ...]:
-        """Joint names and order that the history of the joints depends on."""
+        """Joint names and order on which the joint history depends."""
         return self.joint_names, self.optional, self.order
 
     def describe(self, info: ModelInfo) -> None:
-        """Add to ~/model_info what only this robot has."""
+        """Add properties of this kind of robot to ~/model_info."""
         info.solved_joints = list(self.solved)
         info.measured_joints = [*self.joint_names, *self.optional]
 
     def paired(self) -> list[PairedInput]:
-        """Return the inputs beside the joint states that only this robot has."""
+        """Return the inputs of this kind of robot in addition to joint states."""
         return []
 
     # ------------------------------------------------------------------ what it does
 
     @abstractmethod
     def prepare(self, loads: LoadsOf) -> None:
-        """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
+        """Compile everything that `dynamics` needs, in the thread that builds models. Raises RneaError."""
 
     def configure(self, values: Values) -> None:
-        """Apply parameters: before `connect`, and whenever they change."""
+        """Apply parameters; called before `connect` and after each change."""
 
     def connect(self, topics: Topics) -> None:
-        """Create the topics that only this robot has, before the first sample."""
+        """Create the topics of this kind of robot, before the first sample."""
 
     def take_over(self, before: ServedRobot) -> None:
         """Continue from the same robot with another payload."""
 
     def forget(self) -> None:
-        """Discard earlier samples: the clock was set."""
+        """Discard earlier samples after a change of the clock."""
 
     @abstractmethod
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
-        """Return torques, rates and the share of gravity in both at one sample.
+        """Return torques, torque rates, gravity torques and gravity torque rates of one sample.
 
-        motion   : of joint_names; estimated motions end with the jerk
-        optional : (4, len(self.optional)), position, velocity, acceleration and jerk of those joints, NaN where unknown
-        stamp    : of the motion [ns]
+        motion   : motion of joint_names; estimated motions end with the jerk
+        optional : (4, len(self.optional)) position to jerk of the optional joints; NaN: unknown
+        stamp    : stamp of the motion [ns]
+
         Raises Rejected or RneaError.
         """
 
     def dynamics_from_topic(self, stamp: int, loads: LoadsOf) -> Moved:
-        """Return motion and torques at a stamp [ns] where the motion comes from `motion_topic`."""
+        """Return motion and torques at a stamp [ns], for robots whose motion comes from `motion_topic`."""
         raise NotImplementedError
 
     def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
-        """Return the whole body in the last sample; None where unknown."""
+        """Return the whole-body quantities of the last sample; None: unknown."""
         return None
 
     def constraint_wrenches(self) -> Mapping[str, ConstraintWrench]:
-        """Return the wrenches of loops, contacts and wheels in the last sample, by name; empty where unknown."""
+        """Return the wrenches of loops, contacts and wheels in the last sample, keyed by name; empty: unknown."""
         return {}
 
     def motor_speed(self, motion: Motion) -> np.ndarray:
-        """Return the speeds (n,) of the motors in the last sample, on the joints' side of the gears."""
+        """Return the motor velocities (n,) in the last sample, divided by the gear ratios."""
         return motion[1]
 
     def publish(self, when: Time) -> None:
-        """Publish results of the last sample beside torques, with its stamp."""
+        """Publish the results of the last sample other than torques, with its stamp."""
 
     def warnings_now(self) -> list[str]:
         """Return warnings about the last sample."""
         return []
 
     def findings(self) -> dict[str, object]:
-        """Return what diagnostics report of the last sample."""
+        """Return diagnostic values of the last sample."""
         return {}
 
 
@@ -403,7 +407,7 @@ ROBOT_FILE = "robot_file"  # value of the parameters that selects the convention
 
 
 def efforts(robot: ServedRobot, values: Values) -> Efforts:
-    """Return the meaning of commanded and measured efforts: parameters over the robot file.
+    """Return the conventions of commanded and measured efforts; parameters override the robot file.
 
     Joint efforts are always whole torques.
     """
@@ -415,7 +419,7 @@ def efforts(robot: ServedRobot, values: Values) -> Efforts:
 
 
 def check_friction(robot: ServedRobot, found: Efforts) -> None:
-    """Raise InputError where a convention needs friction and its share in the torques is not known."""
+    """Raise InputError if a convention requires friction and its share of the torques is unknown."""
     for section, convention in zip(Efforts._fields, found):
         if robot.differentiable is None and convention.needs_friction:
             raise InputError(f"{section}_effort is {convention.contains}, which serves robots without loops, springs and "
@@ -452,14 +456,14 @@ DEFLECTION_RATE = 5  # row of ElasticDynamics
 
 
 class ServedGeneralRobot(ServedRobot):
-    """Robot. What it receives and publishes follows from the roles of its coordinates.
+    """Robot other than a tree on a fixed base. Its inputs and outputs follow from the roles of its coordinates.
 
     messages : ~/constraint_effort, ~/constraint_effort_rate, ~/followed_joints, ~/elastic_dynamics of the last sample
 
-    Input beside joint states: the motion of a base; sensors of joints that follow; motors behind springs, where they are
-    measured. In place of joint states: the motion of a platform. Output beside torques: motion of the joints that follow
-    (~/followed_joints), multipliers and their rates (~/constraint_effort, ~/constraint_effort_rate), both sides of springs
-    (~/elastic_dynamics), pose and twist of a platform, what the base needs.
+    Inputs in addition to joint states: motion of a base; sensors of dependent joints; motors of elastic joints, if they are
+    measured. Input instead of joint states: motion of a platform. Outputs in addition to torques: motion of dependent joints
+    (~/followed_joints), multipliers and their rates (~/constraint_effort, ~/constraint_effort_rate), motors and springs of
+    elastic joints (~/elastic_dynamics), pose and twist of a platform, base wrench.
     """
 
     def __init__(self, robot: Robot, values: Values):
@@ -502,13 +506,13 @@ class ServedGeneralRobot(ServedRobot):
         self._again: Callable[[], Solution] | None = None  # the last sample with the multipliers of over-constrained loops
 
     def _use_source(self) -> None:
-        """Set what the node asks of the topics that move the platform."""
+        """Set the properties that depend on the source of the platform motion."""
         if self._platforms and (source := self._platforms.source):
             self.motion_topic = source.measured[0].topic
             self.streams = [*source.streams, *(self._base.source.streams if self._base else [])]
 
     def _name_motors(self) -> None:
-        """Set which motors joint states name, and how many derivatives the torques of the others take."""
+        """Set the motors that joint states contain, and the derivatives that the torques of the other motors require."""
         robot = self._general
         motors = tuple(robot.motor_joints[name] for name in robot.elastic_joints if name in robot.motor_joints)
         self.optional = (*self.solved, *motors)
@@ -549,7 +553,7 @@ class ServedGeneralRobot(ServedRobot):
         return [*(self._base.paired() if self._base else []), *topics]
 
     def prepare(self, loads: LoadsOf) -> None:
-        """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
+        """Evaluate poses near the start until one is regular; the compiled functions apply to all poses."""
         if self._platforms:
             self._platforms.prepare()
         rng, rest = np.random.default_rng(0), self._general.home_motion
@@ -565,7 +569,7 @@ class ServedGeneralRobot(ServedRobot):
                 continue  # singular: the loops or contacts do not decide the motion there
 
     def _prepared_inputs(self, q: np.ndarray) -> list[np.ndarray]:
-        """Return values of `optional` for each way in which motors may be known."""
+        """Return values of `optional` for each combination of known motors."""
         unknown = np.full((4, len(self.optional)), np.nan)
         if not self.springs:
             return [unknown]
@@ -646,9 +650,9 @@ class ServedGeneralRobot(ServedRobot):
 
     def evaluate(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, base: BaseMotion | None,
                  pose: np.ndarray | None = None) -> Dynamics:
-        """Return torques at a motion of the base; other arguments and errors as of `dynamics`.
+        """Return the torques for a motion of the base; for the other arguments and errors see `dynamics`.
 
-        pose: positions of all joints, where loops are closed already
+        pose: positions of all joints, if the loops are already closed
         """
         robot, (q, qd) = self._general, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state if self._decided else base.state.free}
@@ -683,7 +687,7 @@ class ServedGeneralRobot(ServedRobot):
         return result
 
     def _known_motors(self, motion: Motion, motors: np.ndarray) -> tuple[Motion, MotorState | None]:
-        """Return the derivatives of q from the second up, and the motion of the motors where it is measured."""
+        """Return the derivatives of q from the second up, and the motion of the measured motors."""
         if not self.springs:
             return motion[2:4], None
         needed = motion[4:self.order + 1]
@@ -699,7 +703,7 @@ class ServedGeneralRobot(ServedRobot):
                                               "desired or estimated")
 
     def _fill(self, motion: Motion, found: Solution, result: Dynamics) -> None:
-        """Fill in what is published beside torques."""
+        """Write the published results other than torques."""
         for k, name in enumerate(self._constraints if found.multipliers else ()):
             self._multipliers[:, k] = found.multipliers[name][:2]
         for k, name in enumerate(self.solved):
@@ -712,7 +716,7 @@ class ServedGeneralRobot(ServedRobot):
                 self._elastic[4:, column] = motor[:2] - [motion[0][column], motion[1][column]]
 
     def _find_multipliers(self) -> None:
-        """Solve the last sample with its multipliers, where that was left out because it takes long."""
+        """Solve the last sample with its multipliers, if they were omitted to save time."""
         if self._last is None or self._again is None or not self._constraints:
             return
         solve, self._again = self._again, None
@@ -729,7 +733,7 @@ class ServedGeneralRobot(ServedRobot):
 
     @property
     def base_motion(self) -> tuple[BaseMotion, np.ndarray] | None:
-        """Motion of the base, and the wrench (2, 6) that it needs with its rate."""
+        """Motion of the base, and the wrench (2, 6) that supports it with its rate."""
         found, base, _ = self._last or (None, None, None)
         if found is None or base is None:
             return None
@@ -763,7 +767,7 @@ class ServedGeneralRobot(ServedRobot):
         return base + (self._loops.warnings() if self._loops else []) + rolling_warnings(self.wheel_loads())
 
     def wheel_loads(self) -> dict[str, WheelLoad]:
-        """Return the load of each wheel in the last sample; empty where unknown."""
+        """Return the load of each wheel in the last sample; empty: unknown."""
         if not self._general.roles.wheels or self._last is None or self._last[1] is None:
             return {}
         self._find_multipliers()
@@ -789,14 +793,14 @@ LONGEST_GAP_S = 0.25  # between samples; after a longer one, prediction begins a
 
 
 class ServedFlexibleRobot(ServedRobot):
-    """Robot with flexible links. joint_names: the joints that motors move; its modal coordinates are on ~/deflection.
+    """Robot with flexible links. joint_names: joints with motors; its modal coordinates are on ~/deflection.
 
-    Each sample continues the prediction from the one before: vibration that the motion excites, from the equilibrium at the
-    first sample. What disturbs the real robot is not in it.
+    Each sample continues the prediction of the previous one: vibration excited by the motion, from equilibrium at the first
+    sample. Disturbances of the real robot are not included.
     """
 
     def __init__(self, robot: Robot, values: Values):
-        """Create a robot. Raises InputError where deflections cannot be predicted, as on a base that moves."""
+        """Create a robot. Raises InputError if deflections cannot be predicted, for instance on a moving base."""
         super().__init__(robot)
         self.predictor = vibration.FlexiblePredictor(robot)
         self._general = ServedGeneralRobot(robot, values)
@@ -877,7 +881,7 @@ class ServedFlexibleRobot(ServedRobot):
 
 
 def rolling_warnings(loads: Mapping[str, WheelLoad]) -> list[str]:
-    """Return a warning about wheels that would slip, and one about a vehicle that tips over."""
+    """Return warnings about wheels that would slip and about a vehicle that would tip over."""
     slip = [name for name, load in loads.items() if load.friction_use > 1.0]
     found = [f"{some(slip)} would slip: the force in the ground is above friction times normal force"] if slip else []
     if loads and tip_over_margin(dict(loads)) < 0.0:
@@ -892,7 +896,7 @@ FOR: dict[str, tuple[str, str]] = {  # parameters that only some robots read: th
 
 
 def served(robot: Robot, values: Values) -> ServedRobot:
-    """Return the robot as the node serves it. Raises InputError where parameters contradict it."""
+    """Return the ServedRobot of a robot. Raises InputError if parameters contradict the robot."""
     found: ServedRobot
     if values.get("flexible.deflection") == "predicted" and robot.model.flexible_links:
         found = ServedFlexibleRobot(robot, values)
