@@ -363,7 +363,7 @@ class MotionEstimator:
         return unwrapped
 
     def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray | None:
-        """Return the implausible part of a step of the revolute joints: whole turns [rad] (r,); None: the step is plausible."""
+        """Return the implausible part of a step of the revolute joints: whole turns [rad] (r,); None: it is plausible."""
         # stamps within a burst are closer than samples: the speed is known only with the sampling period
         period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
         distance = np.abs(step)

@@ -61,7 +61,9 @@ REACH = {"prismatic": 0.2}  # half range where position limits are unknown [m]; 
 
 @dataclass(frozen=True, eq=False)
 class FourierMotion:
-    """Periodic motion of joints as a finite Fourier series: period [s]; centre (n,) [rad, m]; a, b (harmonics, n) in rad/s or m/s.
+    """Periodic motion of joints as a finite Fourier series.
+
+    period [s]; centre (n,) [rad, m]; a, b (harmonics, n) [rad/s, m/s]
     """
 
     period: float
