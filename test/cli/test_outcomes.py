@@ -106,7 +106,7 @@ def test_errors_suggest_the_next_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(inputs, "load_robot", missing)
     assert main(["check", RR]) == 2
     assert "'.[plot]' in a clone of rnea_ros, or leave it out\nnext: `rnea doctor`" in capsys.readouterr().err
-    monkeypatch.setattr("rnea_ros.cli.main.subcommand", missing)  # what a command needs is imported before its words are read
+    monkeypatch.setattr("rnea_ros.cli.main.subcommand", missing)  # packages are imported before arguments are parsed
     assert main(["demo"]) == 2
     assert capsys.readouterr().err.startswith("rnea demo: this needs that")
     with pytest.raises(SystemExit):

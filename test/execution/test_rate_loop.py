@@ -72,7 +72,7 @@ def test_loop_sleeps_until_woken_and_records_its_intervals(calls):
 
 
 def test_time_of_a_call_is_that_of_its_elapsed_time_if_the_process_is_suspended_before_it_runs(calls):
-    """Otherwise a suspension in between would belong to neither."""
+    """Otherwise a suspension between the two readings of the clock would be in no interval."""
     begun = []
     harness = calls(rest=6, took=lambda number: begun.append((harness.loop.began, harness.clock.now)) or 0.7 * (number == 3))
     harness.run()
@@ -106,7 +106,7 @@ def test_step_of_a_late_call_is_limited():
 
 
 def test_steps_follow_simulated_time_except_for_jumps():
-    """Coarse clocks are no jumps, each jump is ignored, and a stopped or backward clock gives steps of zero."""
+    """Steps of a coarse clock are not jumps, each jump is ignored, and a stopped or backward clock gives steps of zero."""
     def steps(*times):
         clock, found = SimulatedClock(), []
         for now in times:

@@ -21,7 +21,7 @@ from support.weak_robot import WeakRobot
 
 SWEEP = START + np.array([[0.0] * 7, [0.9, 0.15, -0.2, 0.1, 0.2, 0.1, 0.2], [1.8, 0.3, -0.4, -0.2, 0.3, 0.3, 0.3],
                           [2.6, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0]])
-FEEBLE = np.where(np.arange(7) == 0, 6.0, EFFORT)  # N m
+WEAK_EFFORT = np.where(np.arange(7) == 0, 6.0, EFFORT)  # effort of a robot whose first motor is weak [N m]
 WEAK = np.where(np.arange(7) == 0, 0.7, 1.0)
 NAMES = ROBOT.joint_names
 
@@ -30,7 +30,7 @@ class ReportingRobot(WeakRobot):
     """Weak robot whose efforts are reported in another unit."""
 
     def __init__(self, unit):
-        super().__init__(START, WEAK, effort=FEEBLE)
+        super().__init__(START, WEAK, effort=WEAK_EFFORT)
         self._unit = unit
 
     def seen(self, names):
@@ -45,7 +45,7 @@ def off_the_path(robot, points=SWEEP, duration=1.0):
 
 
 def swept(robot, **values):
-    limits = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE)
+    limits = replace(LIMITS, effort=WEAK_EFFORT, effort_rate=20.0 * WEAK_EFFORT)
     sim = ExecutorHarness(limits, robot, **values)
     sim.take(trajectory(SWEEP, 1.0))
     sim.play()
@@ -55,7 +55,7 @@ def swept(robot, **values):
 
 def test_monitor_slows_a_robot_with_a_weak_motor_so_that_it_stays_on_its_path():
     """The motor is 30 % too weak, and the motion reaches its limit; without monitor the robot leaves the path."""
-    lost, kept = (WeakRobot(START, WEAK, effort=FEEBLE) for _ in range(2))
+    lost, kept = (WeakRobot(START, WEAK, effort=WEAK_EFFORT) for _ in range(2))
     swept(lost)
     sim = swept(kept, **{"watch.tolerance": 0.02})
     assert off_the_path(lost) > 0.5 and off_the_path(kept) < 0.05
@@ -88,7 +88,7 @@ def test_blocked_joint_stops_the_motion_and_the_next_one_starts_at_the_robot():
     (outcome,) = reported
     assert outcome.reason == "path_tolerance" and "the position of joint5 is 0.1" in outcome.message
     assert "0.1 rad allowed (path_tolerance)" in outcome.message and "stopped at" in outcome.message
-    assert 0.1 < np.abs(robot.q - sim.samples[-1].reference.q).max() < 0.2  # not much further
+    assert 0.1 < np.abs(robot.q - sim.samples[-1].reference.q).max() < 0.2  # stops soon after the block
     assert not sim.motion()[1][-1].any() and sim.used() <= 1.0 and sim.executor.phase is Phase.IDLE
     robot.blocked[4] = False
     sim.measured = robot.q
@@ -128,7 +128,7 @@ def test_motion_waiting_for_the_robot_at_its_goal_can_be_stopped():
 
 def test_saturated_motor_that_loses_tracking_slows_before_the_tolerance_is_reached():
     """The second robot reports efforts at its limits when saturated."""
-    limits, shares = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE), []
+    limits, shares = replace(LIMITS, effort=WEAK_EFFORT, effort_rate=20.0 * WEAK_EFFORT), []
     for unit in (1.0, WEAK):
         sim = ExecutorHarness(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
         sim.take(trajectory(SWEEP, 1.0))

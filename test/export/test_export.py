@@ -25,7 +25,7 @@ from support.robots import arm, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or ""
-STRICT = ["-Wshadow", "-Wconversion", "-Wold-style-cast", "-Wmissing-braces"]  # as ros2_control has them for its controllers
+STRICT = ["-Wshadow", "-Wconversion", "-Wold-style-cast", "-Wmissing-braces"]  # those of ros2_control
 FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
 JOINTS = ({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"axis": (0.6, 0, 0.8), "xyz": (0, 0.1, 0.4)})
 
@@ -427,7 +427,7 @@ def test_robots_that_cannot_be_exported_are_rejected_with_the_reason(tmp_path, c
         c_library.library(load(LIGHT, {"version": 1, "passive": ["j"]}, backend="python"), "x")
 
 
-def test_functions_that_divide_by_a_missing_mass_are_left_out_and_named(tmp_path, capsys):
+def test_functions_that_divide_by_a_missing_mass_are_omitted_and_named(tmp_path, capsys):
     urdf = tmp_path / "light.urdf"
     urdf.write_text(LIGHT)
     assert main(["export", str(urdf), "-o", str(tmp_path / "c")]) == 0

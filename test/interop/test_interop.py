@@ -145,7 +145,7 @@ def test_single_row_is_broadcast_to_all_samples_with_summed_gradient(library):
 
 
 def test_gradient_by_payload_parameters_matches_the_torque_difference(library):
-    """Torques are linear in the ten numbers of a payload."""
+    """Torques are linear in the ten parameters of a payload."""
     arm, rng = robot("panda"), np.random.default_rng(4)
     loaded = arm.with_payload("panda_hand", 1.5, (0.02, -0.01, 0.05), 0.01 * np.eye(3))
     parameters = loaded.payloads["panda_hand"].parameters

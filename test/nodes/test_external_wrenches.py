@@ -170,7 +170,7 @@ def test_new_frame_or_model_restarts_the_wrench_history_and_a_new_payload_does_n
     topic = Wrench(robot)
     topic.receive(seconds=1.0)
     topic.receive(2.0 * SIX, frame="tool", seconds=1.01)
-    assert not topic.at(1.01)[1].any()  # no line from one frame's numbers to another's
+    assert not topic.at(1.01)[1].any()  # no line is fitted through values of two frames
     topic.wrench.use(robot.with_payload("tool", 1.0))
     assert topic.at(1.01)[0].any()
     topic.wrench.use(Robot.from_urdf(ARM))
@@ -187,7 +187,7 @@ def test_tare_subtracts_the_mean_of_recent_wrenches(robot, monkeypatch):
     assert done and "3 -2 15 0.4 -0.5 0.6 [N, N m] in frame 'hand', the mean of 4" in words
     topic.receive(SIX + 1.0, seconds=1.2)
     np.testing.assert_allclose(topic.at(1.2)[0], -np.ones(6))
-    topic.receive(SIX, frame="tool", seconds=1.3)  # has its own zero
+    topic.receive(SIX, frame="tool", seconds=1.3)  # another frame has its own tare
     assert topic.wrench.tare()[1].endswith("the mean of 1, is zero now")
     monkeypatch.setattr(external_wrenches, "TARE_NS", 0)
     assert not topic.wrench.tare()[0]
@@ -287,7 +287,7 @@ def test_torque_and_rate_under_a_time_varying_wrench_match_pinocchio(bench, robo
         bench.wrist.publish(message(start + seconds * slope, "hand", origin + seconds))
         now = np.array([*along(*motion, bench.clock + bench.dt - origin), motion[3]])
         result = bench.send(now, attempts=1)
-        if result is None:  # lost on the way: the next one is for another time
+        if result is None:  # a lost message: the next result has another stamp
             continue
         answered += 1
 

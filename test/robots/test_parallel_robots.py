@@ -74,13 +74,13 @@ def leg_motion(robot, motion, **options):
 
 def legs_of(robot, motion):
     columns = [robot.tree.joint_names.index(name) for name in leg_names(robot)]
-    q, qd = of_actuators(robot, motion)[:2]
-    found = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
+    q, qd = actuator_motion(robot, motion)[:2]
+    found = robot.motion(*actuator_motion(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
     Jp, Jpd = robot.jacobian("platform", q, guess=found.q), robot.jacobian_rate("platform", q, qd, guess=found.q)
     return Legs(*(part[columns] for part in found[:4]), Jp, Jpd, found.G[columns], found.Gd[columns])
 
 
-def of_actuators(robot, motion):
+def actuator_motion(robot, motion):
     """Return q, qd, qdd, qddd of the active joints."""
     return robot.actuator_motion(motion, None, 3)[0]
 
@@ -183,7 +183,7 @@ def test_actuator_forces_of_a_3rps_with_pose_dependent_twists_match_pinocchio():
     closed = load(urdf, loops)
     rng = np.random.default_rng(8)
     qa = rng.normal(size=(4, 3)) * [[0.1], [0.3], [1.0], [4.0]]
-    motion = of_platform(closed, closed.motion(*qa))
+    motion = platform_motion_of_tree(closed, closed.motion(*qa))
     with pytest.raises(InputError, match="legs do not allow this jerk"):
         robot.torque_and_rate(motion=motion._replace(jerk=np.zeros(6)))
     assert np.abs(motion.velocity[[0, 1, 5]]).max() > 1e-2 and np.abs(motion.acceleration[[0, 1, 5]]).max() > 1e-2
@@ -200,13 +200,13 @@ def test_distant_pose_of_a_3rps_is_reached():
     robot, closed = machine.robot(), load(*as_closed_loop(machine, "ball1", "spherical"))
     qa, zero = np.array([0.3, -0.1, 0.05]), np.zeros(3)
     state = closed.motion(qa, zero, zero, zero)
-    motion = of_platform(closed, state)
+    motion = platform_motion_of_tree(closed, state)
     assert np.abs(motion.position[:2]).max() > 5e-3  # dependent coordinates move
     joints = [closed.tree.joint_names.index(joint) for joint in leg_names(robot)]
     assert deviation(leg_motion(robot, motion)[0], state.q[joints]) < 1e-10
 
 
-def of_platform(closed, state):
+def platform_motion_of_tree(closed, state):
     """Return the platform motion from the motion of the tree of a closed loop, by power series in time."""
     model = closed.tree.model
     frame = model.frame("platform")
@@ -352,7 +352,7 @@ def test_forward_kinematics_inverts_inverse_kinematics_up_to_jerk(machines, name
     """Results from actuator motion equal those from platform motion."""
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 4)(0.0)
-    q, qd, qdd, qddd = given = of_actuators(robot, motion)
+    q, qd, qdd, qddd = given = actuator_motion(robot, motion)
     found = robot.platform_motion(*given)
     for ours, theirs in zip(found, motion, strict=True):
         assert deviation(ours, theirs) < 1e-9
@@ -399,7 +399,7 @@ def test_forward_kinematics_accept_many_samples_and_a_guess(machines):
     _machine, robot = machines["planar_3rrr"]
     motion = polynomial("planar_3rrr", robot, 4)
     along = stacked([motion(t) for t in np.linspace(0.0, 0.1, 3)])
-    given = of_actuators(robot, along)
+    given = actuator_motion(robot, along)
     assert deviation(robot.platform_motion(*given).position, along.position) < 1e-9
     assert robot.mass_matrix(given[0]).shape == (3, 3, 3)
     assert deviation(robot.torque_and_rate(*given), robot.torque_and_rate(motion=along)) < 1e-9
@@ -461,7 +461,7 @@ def test_wrenches_on_platform_and_legs_act_by_virtual_work(machines):
     assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # platform and base axes coincide
     assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
     on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, loads=Loads({"rod1a": wrench, "platform": wrench}))
-    along = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
+    along = robot.motion(*actuator_motion(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
     free, free_rate = robot.tree.torque_and_rate(*along[:4])
     loaded, loaded_rate = robot.tree.torque_and_rate(*along[:4], loads=Loads({"rod1a": wrench}))
     Q, Qd = along.G, along.Gd
@@ -740,7 +740,7 @@ def test_forces_are_invariant_under_rotation_of_platform_and_gravity(machines, a
     assert deviation(robot.home[1], Q) < 1e-12
     expected = level.torque_and_rate(motion=motion)
     assert deviation(robot.torque_and_rate(motion=turned), expected) < 1e-10
-    actuators = of_actuators(level, motion)
+    actuators = actuator_motion(level, motion)
     assert deviation(robot.torque_and_rate(*actuators), expected) < 1e-10
     for ours, theirs in zip(robot.platform_motion(*actuators), turned, strict=True):
         assert deviation(ours, theirs) < 1e-9

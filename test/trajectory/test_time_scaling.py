@@ -127,7 +127,7 @@ def test_check_between_samples_covers_the_peak_of_a_parabola():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_accepted_rate_transitions_keep_the_limits_at_every_instant(plan, seed):
-    """Requests arrive during any transition; rejected ones exceed the limits, or almost."""
+    """Requests arrive during any transition; rejected transitions would exceed the limits or come close to them."""
     rng = np.random.default_rng(seed)
     here = constraints(plan.path, (8.0, 5.0), (60.0, 50.0))
     table, law = CoefficientTable(here, plan.law), plan.law
