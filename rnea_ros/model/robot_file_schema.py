@@ -61,7 +61,7 @@ def _each(kind: str, text: str, entry: Schema, least: int = 0) -> Schema:
 
 def _later(text: str) -> Schema:
     """Return the schema of a reserved key without an implementation."""
-    return {"not": {}, "description": f"Not implemented yet: {text}"}
+    return {"not": {}, "description": f"Not yet: {text}"}
 
 
 def _frame(text: str) -> Schema:
@@ -137,7 +137,7 @@ SPRINGS = _each("joint", "Joints with a spring instead of a motor. The torque of
 
 PASSIVE = {"type": "array", "items": _name("joint", "A joint without motor and spring."), "minItems": 1,
            "description": "Joints without motor and spring: their accelerations are computed from their positions and "
-                          "velocities and the motion of the other joints."}
+                          "velocities and the motion of the other joints [rad, m]."}
 
 ACTUATION_WEIGHTS = _each("joint", "Weights of redundant motors: their torques minimize the sum of weight * torque^2; "
                                    "default 1 each. For an elastic joint, torque is that of the spring.",

@@ -366,7 +366,7 @@ def _reach(bodies: Sequence[TreeBody]) -> tuple[float, float]:
 def _missing_masses(bodies: Sequence[TreeBody], shaped: Collection[str]) -> list[ModelWarning]:
     """Check the mass of moving bodies with a shape. Massless links without a shape only connect joints."""
     found = [body for body in bodies[1:] if body.m == 0.0 and body.name in shaped]
-    text = f"{_named('link', found)}: no mass, although moving and with a shape; torques lack its weight and inertia"
+    text = f"no mass in {_named('link', found)}, which moves and has a shape: torques lack its weight and inertia"
     return [ModelWarning("missing_mass", f"{text}. Add <inertial>")] if found else []
 
 

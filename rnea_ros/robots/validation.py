@@ -120,10 +120,10 @@ def no_others(robot: str, others: Mapping[str, Any]) -> None:
 
 
 def no_load_friction(model: Model) -> None:
-    """Raise InputError for friction by load, which only fixed trees (TreeDynamics) serve."""
+    """Raise InputError for load-dependent friction, which only trees on a fixed base (TreeDynamics) support."""
     if rough := [link.joint for link in model.links if link.term.load_dependent]:
-        raise InputError(f"load_dependent of {some(rough, quoted=True)}: a Robot does not have friction by load, fixed trees "
-                         "do; the load of its joints hangs on loops, springs or a base that is free")
+        raise InputError(f"load_dependent is set for {some(rough, quoted=True)}; only trees of rigid links on a fixed base support "
+                         "load-dependent friction. Remove it from the robot file")
 
 
 def results(what: str, found: Sequence[np.ndarray]) -> None:
