@@ -122,7 +122,8 @@ def no_others(robot: str, others: Mapping[str, Any]) -> None:
 def no_load_friction(model: Model) -> None:
     """Raise InputError for load-dependent friction, which only trees on a fixed base (TreeDynamics) support."""
     if rough := [link.joint for link in model.links if link.term.load_dependent]:
-        raise InputError(f"load_dependent is set for {some(rough, quoted=True)}; only trees of rigid links on a fixed base support "
+        raise InputError(f"load_dependent is set for {some(rough, quoted=True)}; only trees of rigid links on a fixed base "
+                         "support "
                          "load-dependent friction. Remove it from the robot file")
 
 
