@@ -50,4 +50,4 @@ def test_base_with_a_free_lean_angle_is_rejected(tmp_path, capsys):
     path = tmp_path / "ride.csv"
     path.write_text("t,q_rear,q_steer,q_front\n0,0,0,0\n0.1,0,0,0\n")
     assert main.main(["rolling", car, str(path), "--robot-file", robot_file]) == 2
-    assert "base rx is free" in capsys.readouterr().err
+    assert "do not determine base rx" in capsys.readouterr().err

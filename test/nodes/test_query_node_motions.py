@@ -94,7 +94,7 @@ def test_retimed_path_passes_through_its_points_within_the_limits(bench, oracle)
     ({"trajectory": JointTrajectory(joint_names=IN_MODEL)}, "samples is empty"),
     ({"trajectory": JointTrajectory(joint_names=["turn"], points=[JointTrajectoryPoint(positions=[0.0])] * 2)},
      "joint_names lacks 'spin', 'slide'"),
-    (path(tolerance=-1.0), "tolerance is -1; a finite number, zero or more, is needed"),
+    (path(tolerance=-1.0), "tolerance is -1; a finite number, at least 0, is needed"),
     (path(acceleration_share=0.0), "the share of the acceleration limits is 0; a number above zero, at most 1, is needed")])
 def test_paths_that_cannot_be_retimed_are_rejected_with_the_reason(bench, fields, words):
     answer = retime(bench, **fields)

@@ -139,5 +139,5 @@ def test_robot_file_is_swapped_and_unsupported_robots_are_rejected(ros, tmp_path
 @pytest.mark.parametrize("said", [{"quantity": "motor_torque"}, {"contains": "without_gravity_and_friction"}])
 def test_commanded_effort_convention_of_an_elastic_joint_motor_is_rejected(said):
     robot = load(URDF / "hua_arm.urdf", SEA | {"commanded_effort": said})
-    with pytest.raises(InputError, match="those of springs"):
+    with pytest.raises(InputError, match="only spring torques are supported"):
         ScaledRobot(robot)

@@ -70,5 +70,5 @@ def test_base_pose_follows_dead_reckoning_and_torques_match_pinocchio(tmp_path):
 
 
 def test_wheel_odometry_is_rejected_for_a_bicycle():
-    with pytest.raises(InputError, match="base rx is free"):
+    with pytest.raises(InputError, match="do not determine base rx"):
         WheelSource(load(BICYCLE_URDF, BICYCLE_FILE))

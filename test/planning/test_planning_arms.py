@@ -176,7 +176,7 @@ def test_motions_of_trees_with_mimic_joints_keep_the_limits():
 
 def test_robots_with_free_base_or_without_joints_are_rejected():
     free = Robot.from_urdf(urdf("branched"), base="floating")
-    with pytest.raises(InputError, match=r"the base of robot 'branched' is free.*base: fixed where it is held"):
+    with pytest.raises(InputError, match=r"the base of robot 'branched' is floating.*base: fixed"):
         plan_motion(free, np.zeros(free.n), np.ones(free.n))
     rigid = Robot.from_urdf('<robot name="stone"><link name="a"/></robot>')
     with pytest.raises(InputError, match="robot 'stone' has no joint that moves: there is nothing to plan"):
