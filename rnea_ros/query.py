@@ -1,19 +1,22 @@
 """Requests to a robot and their answers: plain names and lists in, plain arrays out, in the order of the request.
 
-Each answer is one call of the library. query_node and `rnea query` serve the same table of requests, REQUESTS. A request is a
-mapping; all keys but samples are optional. Missing fields of a sample are zero, except its position.
+Each answer is one call of the library. query_node and `rnea query` use the same table of requests, REQUESTS. A request is a
+mapping; all keys except samples are optional. Missing fields of a sample are zero, except its position.
 
-    joint_names       : in any order, default the model's; numbers of other joints are ignored, missing joints rejected
-samples           : list of {position, velocity, acceleration, jerk, effort}, (n,) each; for robots with elastic joints
-also snap, crackle, pop, lock, the fourth to the seventh derivative, and motor_position, motor_velocity     base
-: list of {position (3,), orientation (4,) x y z w, velocity, acceleration, jerk (6,)}: none, one for all
-samples, or one for each; see base_state.py     base_motion_given : whether the base follows its acceleration and jerk, or is
-free     platform          : of a parallel robot, the same list instead of samples; see platform_motion.py     guess
-: {joint_names, position} of all joints of a tree, or {platform: [{position, orientation}]}: a pose near
-the first one, which selects the branch of closed loops     wrenches          : list of {link, frame: "link" or "root",
-wrench, rate}, the last two rows of 6: one for all samples, or                         one for each; see Robot.torque_and_rate
-links, points     : names of links, default all; a point (3,) of each, default the origins     of_rate           : whether
-sensitivities of the torque rate are computed too
+    joint_names       : joints of the samples, in any order; default: those of the model. Other joints are ignored, missing
+                        joints are rejected
+    samples           : list of {position, velocity, acceleration, jerk, effort}, (n,) each; for robots with elastic joints
+                        also snap, crackle, pop, lock (fourth to seventh derivative), motor_position, motor_velocity
+    base              : list of {position (3,), orientation (4,) x y z w, velocity, acceleration, jerk (6,)}: none, one for all
+                        samples, or one for each; see base_state.py
+    base_motion_given : true: the acceleration and jerk of the base are given; false: the base is floating
+    platform          : list like `base`, for the platform of a parallel robot, instead of samples; see platform_motion.py
+    guess             : {joint_names, position} of all joints of a tree, or {platform: [{position, orientation}]}: a pose near
+                        the first one, which selects the branch of closed loops
+    wrenches          : list of {link, frame: "link" or "root", wrench, rate}; wrench and rate are rows of 6: one for all
+                        samples, or one for each; see Robot.torque_and_rate
+    links, points     : names of links, default: all; a point (3,) of each, default: the origins
+    of_rate           : whether to compute the sensitivities of the torque rate too
 """
 
 from __future__ import annotations
@@ -66,12 +69,12 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RequestedState:
-    """Checked state of a request. Coordinates are (samples, n) in the model's order; those that are not needed are zero.
+    """Validated state of a request. Coordinates are (samples, n) in the order of the model; unused ones are zero.
 
     joint_names, answer_order : order of the answer, by name and by index in the model
-    base, guess, platform     : None if the request has none
-    higher                    : as many of HIGHER as the request has
-    motor_position, motor_velocity : None if the request has none
+    base, guess, platform     : None if the request does not contain them
+    higher                    : derivatives HIGHER in the request
+    motor_position, motor_velocity : None if the request does not contain them
     points                    : (links, 3) or (3,)
     """
 
@@ -331,7 +334,7 @@ def derivatives_up_to(robot: Robot, s: RequestedState, order: int) -> tuple[np.n
 
 
 def kind_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
-    """Return the keywords of every call for this robot: the state of a moving base, the guess of closed loops."""
+    """Return the keyword arguments of every call for this robot: state of a moving base, guess of closed loops."""
     found: dict[str, Any] = {}
     if robot.has_moving_base:
         found["base"] = (s.base or AT_REST).free
@@ -359,7 +362,7 @@ def _closure_guess(robot: Robot, given: Any) -> Any:
 
 
 def motor_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
-    """Return the state of the motors of elastic joints, which springs pull by."""
+    """Return the state of the motors of elastic joints, which determines the spring torques."""
     if not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]
@@ -369,7 +372,7 @@ def motor_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
 
 
 def require(robot: Robot, what: str, condition: bool, needed: str) -> Robot:
-    """Return the robot. Raises InputError where it lacks what an answer needs: a section of the robot file."""
+    """Return the robot. Raises InputError if it lacks a section of the robot file that an answer requires."""
     if not condition:
         raise InputError(f"{what}: robot '{robot.name}' is a {robot.kind}; this is for robots with {needed} in their robot "
                          "file, see docs/robot_file.md")
@@ -381,12 +384,12 @@ MAX_FREE_ROBOTS = 4  # robots whose free bases keep their kernels
 
 @lru_cache(maxsize=MAX_FREE_ROBOTS)
 def with_free_base(robot: Robot) -> Robot:
-    """Return the same robot with a free base. Links and kernels are shared."""
+    """Return the robot with a floating base. Links and kernels are shared."""
     return Robot(robot.tree.with_free_base(), {"base": "floating"})
 
 
 def _moving_robot(robot: Robot, s: RequestedState) -> tuple[Robot, dict[str, Any]]:
-    """Return the robot with a free base, and the keywords of its state."""
+    """Return the robot with a floating base, and the keyword arguments of its state."""
     found = with_free_base(robot) if robot.is_fixed_tree else robot
     if not found.has_moving_base:
         raise InputError(f"a base that moves: robot '{robot.name}' has a fixed base; set base to floating or prescribed in "
@@ -656,10 +659,10 @@ Rows = list[dict[str, Any]]
 
 
 def tree(robot: TreeDynamics, floating_base: bool = False, limits: Limits | None = None) -> dict[str, Any]:
-    """Return the tree, payloads included. Names, units and frames are those of rnea_msgs/srv/GetTree.
+    """Return the tree, including payloads. Names, units and frames are those of rnea_msgs/srv/GetTree.
 
-    floating_base : base parameters for a free base
-    limits        : instead of the robot's
+    floating_base : whether to return the base parameters for a floating base
+    limits        : replace those of the robot
     """
     links = unified(robot.model, tuple(robot.payloads.values())).links
     return {
@@ -699,7 +702,7 @@ def _frames(robot: TreeDynamics) -> Rows:
 
 @lru_cache(maxsize=2)
 def _base_parameters(robot: TreeDynamics, floating_base: bool) -> Rows:
-    """Return the base parameters; cached, since they take seconds for a humanoid and a Robot does not change."""
+    """Return the base parameters. They are cached, because their computation takes seconds for a humanoid."""
     model = unified(robot.model, tuple(robot.payloads.values()))
     found = base_parameters(model, robot.gravity_vector.tolist(), free_root=floating_base)
     columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)
@@ -718,8 +721,10 @@ TRAJECTORY = ("positions", "velocities", "accelerations")
 
 
 def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
-    """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
-    [Hz]; velocity_share, acceleration_share: of the limits, default 1.
+    """Retime a path.
+
+    request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate [Hz];
+             velocity_share, acceleration_share: shares of the limits, default 1
     """
     base, rate = default_base(robot), _rate(request)
     limits = limits.share(velocity=request.get("velocity_share", 1.0), acceleration=request.get("acceleration_share", 1.0))

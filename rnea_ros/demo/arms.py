@@ -1,9 +1,10 @@
-"""Arms of the timing demo: published data, and generic drives where none are published.
+"""Arms of the timing demo: published data, and generic drives for arms without published ones.
 
-Each arm has the torque and velocity limits of its URDF and the same slew limit in all joints, as libfranka has 1000 N m/s for
-a Panda: it gives the strongest joint the same time from one torque limit to the other. All arms have the same generic motors,
-in the range of harmonic drives: stall torque twice the torque limit, no-load speed one and a half times the velocity limit,
-electrical time constant 2 ms, and rotors that alone would accelerate at 150 rad/s^2.
+Each arm has the torque and velocity limits of its URDF. The torque rate limit is equal in all joints, as libfranka has 1000 N
+m/s
+for a Panda: the strongest joint of every arm needs the same time from one torque limit to the other. All arms have the same
+generic motors, in the range of harmonic drives: stall torque twice the torque limit, no-load speed 1.5 times the velocity
+limit, electrical time constant 2 ms, and rotors that alone would accelerate at 150 rad/s^2.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from .processes import urdf_source
 EFFORT_SWING_S = 0.174  # time of the strongest joint from one torque limit to the other
 GEAR_RATIO, TORQUE_CONSTANT, ELECTRICAL_TIME_CONSTANT_S = 100.0, 0.1, 2e-3  # -, N m/A, s
 STALL_FACTOR, NO_LOAD_FACTOR, ROTOR_ACCELERATION = 2.0, 1.5, 150.0  # of torque limit, of velocity limit, rad/s^2
-MAX_MASS_ERROR = 0.05  # of every link, relative
+MAX_MASS_ERROR = 0.05  # largest relative error of the mass of a link
 COULOMB, VISCOUS = 0.2, 0.03  # N m, N m s/rad: default friction, the smallest of a Panda's joints
 RANGE_SHARE, MAX_REACH = 0.25, 0.8  # of random waypoints: share of the position range, and bound from its middle [rad, m]
-TIMESTEP_S = 2.5e-4  # of the plant
+TIMESTEP_S = 2.5e-4  # time step of the plant
 N_WAYPOINTS = 4
 
 
 class ArmSource(NamedTuple):
     """Source of an arm.
 
-    tool    : link whose origin is the tool point; default the last one
-    rest    : middle of the motions [rad, m]; default the middle of the position range
+    tool    : link whose origin is the tool point; default: the last link
+    rest    : middle of the motions [rad, m]; default: the middle of the position range
     held    : joints that are fixed
-    profile : robot file of the package whose friction the plant has
+    profile : robot file whose friction the plant has
     """
 
     urdf: str | Path
@@ -59,10 +60,10 @@ ARM_SOURCES = {
 class Arm:
     """Arm with the model of its controller (`robot`, with limits and motors) and a different plant (`plant`).
 
-    urdf, shapes : description reduced to dynamics, and the complete one
-    file         : the robot file
+    urdf, shapes : description for dynamics, and complete description
+    file         : robot file
 
-    Raises RneaError for anything but an arm with torque limits, and if MuJoCo or example-robot-data is needed and missing.
+    Raises RneaError if the robot is not an arm with torque limits, or MuJoCo or example-robot-data is missing.
     """
 
     def __init__(self, source: ArmSource):
@@ -111,7 +112,7 @@ class Arm:
 
 
 def _positions(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Return position limits (n,); plus and minus pi where a joint has none."""
+    """Return position limits (n,); -pi and pi for joints without limits."""
     lower, upper = robot.limits.lower, robot.limits.upper
     return np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
 

@@ -34,7 +34,7 @@ def urdf_source(urdf: str | Path) -> Path | XacroFile:
 
 
 def share_file(name: str | Path) -> Path:
-    """Return a file of the package's share folder, as installed by pip or colcon, or of the source tree.
+    """Return a file of the share folder of the package, as installed by pip or colcon, or of the source tree.
 
     A name that begins with "example-robot-data:" is the end of a path in that package. A Path is returned unchanged.
     """
@@ -79,7 +79,7 @@ def recorders() -> ModuleType:
 
 
 class NodeSession(NamedTuple):
-    """Nodes that run in processes: ROS domain, folder for files, processes and received signals."""
+    """Session of nodes in separate processes: ROS domain, folder for files, processes, received signals."""
 
     domain: int
     folder: Path
@@ -96,8 +96,10 @@ def node_session(nodes: Sequence[str], parameters: Callable[[Path], Mapping[str,
                  prefix: str = "") -> Iterator[NodeSession]:
     """Run nodes in separate processes and a private ROS domain; both end with the block, also after an error.
 
-    parameters : function of the session's folder -> content of a ROS parameter file; report : called with lines for the user
-    Raises NodesFailed if the block raises NoMessages, Interrupted if a signal was received.
+    parameters : function of the folder of the session that returns the content of a ROS parameter file
+    report     : function that is called with lines for the user
+
+    Raises NodesFailed if the block raises NoMessages; Interrupted if a signal was received.
     """
     domain, failure = demo_domain(), None
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as name:
@@ -119,9 +121,7 @@ def node_session(nodes: Sequence[str], parameters: Callable[[Path], Mapping[str,
 
 
 def demo_domain() -> int:
-    """Return ROS_DOMAIN_ID if it is set, so that other terminals see the demo, else a random ID, separate from other
-    robots.
-    """
+    """Return ROS_DOMAIN_ID if it is set, so that other terminals see the demo, else a random domain."""
     given = os.environ.get("ROS_DOMAIN_ID", "")
     if given and not given.isdecimal():
         raise RneaError(f"ROS_DOMAIN_ID is '{given}'; a number from 0 to 232 is needed; set one, or unset the variable")
@@ -158,7 +158,7 @@ def ros_environment(domain: int, folder: str) -> Iterator[None]:
 
 @contextmanager
 def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any]) -> Iterator[list[subprocess.Popen]]:
-    """Run nodes in processes, ended when the block ends. parameters : as in a ROS parameter file."""
+    """Run nodes in processes that end with the block. parameters: content of a ROS parameter file."""
     file = folder / "parameters.yaml"
     file.write_text(json.dumps(parameters), encoding="utf-8")  # JSON is YAML
     source = str(Path(__file__).resolve().parents[2])

@@ -1,7 +1,7 @@
 """Trajectory goal: validation of a received trajectory, its start and its tolerances.
 
-The conventions are those of joint_trajectory_controller: a first point at time 0 is where the robot already is; with a later
-time it is the first pose to move to. Joints that are not named hold their position.
+The conventions are those of joint_trajectory_controller: a first point at time 0 is the current position of the robot; a first
+point at a later time is a position to move to. Joints that the trajectory does not name hold their position.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ..model.tree import Limits
 from ..trajectory.path import Path
 from .joint_states import Measurement, unwrap_to
 
-MAX_DELAY_S = 3600.0  # by which the stamp of a trajectory may be ahead of the clock
-MAX_POINTS = 20_000  # of a trajectory; preparation takes about one second per thousand
+MAX_DELAY_S = 3600.0  # largest time from the clock to the stamp of a trajectory
+MAX_POINTS = 20_000  # most points of a trajectory; preparation takes about one second per thousand
 MANY_POINTS = 1000  # number of points from which the preparation is reported
-POSITION_LIMIT_TOL = 1e-6  # rad, m; by which a path may exceed position limits
+POSITION_LIMIT_TOL = 1e-6  # permitted excess of position limits [rad, m]
 TOLERANCE_FIELDS = ("position", "velocity", "acceleration")
-NO_TOLERANCE = -1.0  # in control_msgs/JointTolerance
+NO_TOLERANCE = -1.0  # value of control_msgs/JointTolerance that disables a tolerance
 
 
 @dataclass(frozen=True)
 class ApproachOptions:
-    """Motion to the first point of a trajectory that the robot is not at.
+    """Options of the motion from the robot to the first point of a trajectory.
 
     speed_share : share of the velocity limits that is used
-    speed       : speed where no velocity limit is known [rad/s, m/s]
+    speed       : speed if the velocity limit is unknown [rad/s, m/s]
     min_s       : shortest duration [s]
     rest_s      : time at rest in the first point [s]
     """
@@ -49,7 +49,7 @@ APPROACH = ApproachOptions()
 
 @contextmanager
 def rejecting(reason: str) -> Iterator[None]:
-    """Raise an InputError of the block as Rejected with a reason."""
+    """Context manager that converts an InputError of the block to Rejected with a reason."""
     try:
         yield
     except InputError as error:
@@ -57,7 +57,7 @@ def rejecting(reason: str) -> Iterator[None]:
 
 
 class Outcome(NamedTuple):
-    """Result of a goal: reason of the failure, a word as in Rejected, empty if it succeeded; and a message."""
+    """Result of a goal: reason of the failure (a key, as in Rejected; empty: success) and a message."""
 
     reason: str = ""
     message: str = ""
@@ -115,7 +115,7 @@ class Tolerances(NamedTuple):
 
 
 def default_tolerances(n: int) -> Tolerances:
-    """Return tolerances of n joints that are all defaults."""
+    """Return tolerances of n joints, all default."""
     return Tolerances(*np.full((2, 3, n), np.nan))
 
 
@@ -142,7 +142,7 @@ def _tolerance_rows(joint_names: Sequence[str], field: str, given: Iterable[Join
 
 
 def resolve_tolerances(given: Tolerances | None, n: int, parameters: Mapping[str, Any]) -> Tolerances:
-    """Return the tolerances of a goal, with those of the parameters where the goal gives none."""
+    """Return the tolerances of a goal; those that it does not set are taken from the parameters."""
     return (given or default_tolerances(n)).with_defaults(
         parameters["watch.path_tolerance"], parameters["watch.goal_tolerance"], parameters["watch.goal_time"] or math.inf)
 
@@ -161,10 +161,10 @@ class TrajectoryPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """Valid trajectory: points q (count, n) at times (count,), in the order of joint_names; v and a (count, n) or None.
+    """Valid trajectory: points q (count, n) at times (count,) [s], in the order of joint_names; v and a (count, n) or None.
 
-    unnamed    : numbers of the joints that were not named; their columns are zero until `anchor_to_start`
-    start      : start time, 0 at once [ns]
+    unnamed    : indices of the joints that were not named; their columns are zero until `anchor_to_start`
+    start      : start time [ns]; 0: immediately
     on_end     : result callback, called once
     tolerances : requested tolerances; None: those of the parameters
     """
@@ -243,13 +243,13 @@ def _point_rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoi
 
 def anchor_to_start(goal: Goal, position: np.ndarray, tolerance: float, mismatch: str, velocity: np.ndarray,
                     continuous: np.ndarray | bool = False) -> Goal:
-    """Return the goal as a motion that begins at the robot's position (n,), NaN where unknown. Raises Rejected.
+    """Return the goal as a motion that starts at the position (n,) of the robot; NaN: unknown. Raises Rejected.
 
-    tolerance  : distance within which the robot counts as being at the first point [rad, m]
-    mismatch   : "refuse" or "prepend" (move there first): a first point at time 0 that the robot is not at
-    velocity   : velocity limits (n,), NaN where unknown, for the motion to the first point
-    continuous : joints (n,) that may be wrapped: they start at the robot's count of turns and move to the first point by the
-                 shorter way
+    tolerance  : distance up to which the robot counts as being at the first point [rad, m]
+    mismatch   : treatment of a first point at time 0 away from the robot: "refuse", or "prepend" a motion to it
+    velocity   : (n,) velocity limits for that motion; NaN: unknown
+    continuous : (n,) mask of joints that may be wrapped: they start at the turn of the robot and move to the first point on
+                 the shorter way
     """
     unknown = [goal.joint_names[k] for k in goal.unnamed if not np.isfinite(position[k])]
     if unknown:
@@ -281,12 +281,12 @@ def anchor_to_start(goal: Goal, position: np.ndarray, tolerance: float, mismatch
 
 
 def _prepend_position(goal: Goal, position: np.ndarray, delay: float) -> Goal:
-    """Return the goal with a position at time 0 before it, delayed [s]."""
+    """Return the goal, delayed by `delay` [s], with a position at time 0 before it."""
     return _concatenate(_at_rest(goal, position[None], np.zeros(1)), goal, delay)
 
 
 def _at_rest(goal: Goal, q: np.ndarray, times: np.ndarray) -> Goal:
-    """Return points at rest, with the fields that the goal has."""
+    """Return points at rest, with the fields of the points of the goal."""
     v, a = (None if x is None else np.zeros_like(q) for x in (goal.v, goal.a))
     return replace(goal, times=times, q=q, v=v, a=a)
 
@@ -298,7 +298,7 @@ def _concatenate(first: Goal, second: Goal, delay: float) -> Goal:
 
 
 def check_position_limits(path: Path, limits: Limits, joint_names: Sequence[str]) -> None:
-    """Raise Rejected if a path leaves the position limits, at its points or between them."""
+    """Raise Rejected if a path exceeds the position limits at or between its points."""
     s = np.unique(np.concatenate((np.linspace(0.0, path.length, 1001), path.breaks)))
     q = path(s)[0]
     excess = np.fmax(np.fmax(limits.lower - q, q - limits.upper), 0.0)  # NaN limits are unknown

@@ -43,16 +43,17 @@ MOTORS = ("elastic_joints", "motors", "drives")
 
 
 class DeclaredMotors(NamedTuple):
-    """Motors in the order of the robot's joints, and the rotors that are to be added to links as rigid bodies."""
+    """Motors in the order of the joints of the robot, and rotors that are added to links as rigid bodies."""
 
     motors: tuple[Motor, ...]
     rotors: tuple[Payload, ...]
 
 
 def declared_motors(model: Model, whole: RobotFile) -> DeclaredMotors:
-    """Return the motors of elastic joints and those on links; ModelError lists everything that is wrong.
+    """Return the motors of elastic joints and those mounted on links. Raises ModelError, which lists all errors.
 
-    A rotor on no named link counts by its own turns alone (Spong). Drives of other joints are terms of the joint, see load.py.
+    Only the rotation about its axis is modelled for a rotor without a declared link (Spong). Drives of other joints are terms
+    of the joint, see load.py.
     """
     named = {*whole.section("elastic_joints"), *whole.section("motors")}
     if not named:
@@ -80,7 +81,7 @@ def _motor(model: Model, name: str, spring: Mapping[str, Any], carrier: Mapping[
 
 
 def _rotor(model: Model, carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Payload:
-    """Return the rotor at rest as a rigid body: (1) makes it the same at every angle."""
+    """Return the rotor at rest as a rigid body; by (1) it is the same at every angle."""
     z, across = _direction(carrier), carrier["transverse_inertia"]
     inertia = across * np.eye(3) + (drive.get("rotor_inertia", 0.0) - across) * np.outer(z, z)
     return Payload.on_link(model, carrier["link"], carrier["mass"], carrier.get("position", (0.0, 0.0, 0.0)), inertia)
@@ -128,15 +129,17 @@ class DeclaredRoles:
     fluid: tuple[FluidBody, ...] = ()
 
     def charts(self, model: Model) -> tuple[str, ...]:
-        """Return the names of the joints that stand still, one for each platform."""
+        """Return the names of the joints that do not move, one for each platform."""
         return tuple(model.joint_names[k] for k in self.loops.charts) if self.loops else ()
 
     def equations(self, model: Model, gravity: Any, carried: bool, measured: bool = False,
                   carriers: Sequence[int] = ()) -> EquationsOfMotion:
-        """Return the equations.
+        """Return the equations of motion.
 
-        carried  : whether the wrench that carries the base is wanted; carriers: numbers of links with payloads
-        measured : whether the motion of motors behind springs is given: an effort at each elastic joint's link is then wanted
+        carried  : whether the wrench that supports the base is an unknown
+        measured : whether the motion of the motors of elastic joints is given; then an effort at the link of each is an
+                   unknown
+        carriers : numbers of the links with payloads
         """
         cuts = (*(self.loops.cuts if self.loops else ()), *self.contacts)
         elastic = {model.joint_names[motor.coordinate] for motor in self.motors if motor.stiffness < math.inf}
@@ -152,7 +155,7 @@ class DeclaredRoles:
 
 
 def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
-    """Read the roles from a robot file; ModelError names what contradicts itself."""
+    """Return the roles declared in a robot file. Raises ModelError for contradictions."""
     names = model.joint_names
     sprung, passive = file.section("springs"), tuple(file.content.get("passive", ()))
     loops = None
@@ -237,7 +240,7 @@ def _check(file: RobotFile, model: Model, passive: Sequence[str], loops: Loops |
 
 
 def _motors(model: Model, file: RobotFile) -> tuple[tuple[Motor, ...], tuple[Payload, ...], dict[str, str]]:
-    """Motors behind springs and on links; a rotor on no named link counts by its own turns alone where the base moves."""
+    """Return the motors of elastic joints and those mounted on links."""
     elastic, carriers = file.section("elastic_joints"), file.section("motors")
     named = [name for name in model.joint_names if name in elastic or name in carriers]
     if not named:
@@ -288,7 +291,7 @@ def _fluid(model: Model, file: RobotFile) -> tuple[FluidBody, ...]:
 
 
 def _rolling_poses(model: Model, wheels: Sequence[Wheel]) -> tuple[np.ndarray, ...]:
-    """Return poses (n,) at which wheels roll together: joints that steer a wheel are at zero, all others anywhere near."""
+    """Return poses (n,) in which all wheels can roll: steering joints at zero, the others random near the start."""
     steering = set()
     at_zero = base_poses(model, np.zeros(model.n))
     for wheel in wheels:
@@ -303,14 +306,14 @@ def _rolling_poses(model: Model, wheels: Sequence[Wheel]) -> tuple[np.ndarray, .
 
 
 def _rolling_jacobians(model: Model, wheels: Sequence[Wheel], poses: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return A (m, 6 + n) of base and joints, the base level."""
+    """Return A (m, 6 + n) for base and joints, with a level base."""
     equations = EquationsOfMotion(model, np.zeros(3), wheels=wheels)
     return [np.array(equations.constraint_jacobian(np.eye(3), np.zeros(3), np.r_[np.zeros(6), pose]), dtype=float)
             for pose in poses]
 
 
 def _rolled(jacobians: Sequence[np.ndarray], names: Sequence[str], candidates: Sequence[str]) -> tuple[str, ...]:
-    """Return the first candidates whose velocities the rows decide together, in the order of names."""
+    """Return the first candidates whose velocities the rows determine, in the order of names."""
     columns: list[int] = []
     for name in candidates:
         k = names.index(name)
@@ -320,7 +323,7 @@ def _rolled(jacobians: Sequence[np.ndarray], names: Sequence[str], candidates: S
 
 
 def _is_held_up(jacobians: Sequence[np.ndarray]) -> bool:
-    """Return whether no free motion of the base moves it along the normal: else `normal` was forgotten in `holds`."""
+    """Return whether no free motion moves the base along the ground normal; otherwise `holds` lacks `normal`."""
     for A in jacobians:
         _, s, V = np.linalg.svd(A[:, :6])
         free = V[int((s > RANK * s.max(initial=0.0)).sum()):]
@@ -334,7 +337,7 @@ def _is_held_up(jacobians: Sequence[np.ndarray]) -> bool:
 
 def _independent(jacobians: Sequence[np.ndarray], names: Sequence[str], state: Sequence[str],
                  actuated: Sequence[str]) -> tuple[str, ...]:
-    """Return the first actuated joints whose motion may be given: the constraints still determine all others then."""
+    """Return the first actuated joints whose motion can be given such that the constraints determine all others."""
     given: list[str] = []
     for name in actuated:
         others = [k for k, other in enumerate(names) if other not in state and other not in given and other != name]
@@ -350,7 +353,7 @@ def _rank(J: np.ndarray) -> int:
 
 
 def _closed_jacobians(model: Model, loops: Loops, backend: str) -> list[np.ndarray]:
-    """J (m, n) at closed poses near the start."""
+    """Return J (m, n) at closed poses near the start."""
     equations, rng = LoopEquations(model, loops, backend), np.random.default_rng(0)
     still = np.zeros(len(loops.active))
     found = []
@@ -363,7 +366,7 @@ def _closed_jacobians(model: Model, loops: Loops, backend: str) -> list[np.ndarr
 
 
 def _contact_jacobians(model: Model, contacts: Sequence[Cut]) -> list[np.ndarray]:
-    """J (m, n) of the joints at random poses."""
+    """Return J (m, n) of the joints at random poses."""
     rng = np.random.default_rng(0)
     equations = EquationsOfMotion(replace(model, base="fixed"), np.zeros(3), contacts)
     found = []

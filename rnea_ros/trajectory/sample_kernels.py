@@ -1,4 +1,4 @@
-"""Functions of scalars applied to many samples: as compiled kernels, or as numpy operations where none can be compiled."""
+"""Functions of scalars applied to many samples, as compiled kernels, or as numpy operations without a compiler."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SampleFunction:
     """
 
     def __init__(self, function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], compiled: bool = True):
-        """Compile the function where that is possible.
+        """Compile the function if possible.
 
-        function : function of blocks of `size` scalars by name; it must also accept arrays (size, count) or (size, 1) of them,
-                   and not depend on the axes behind the first
+        function : function of blocks of `size` scalars, by keyword; it must also accept arrays (size, count) or (size, 1), and
+                   treat all axes after the first elementwise
         """
         self._function, self._inputs = function, tuple(inputs)
         backend = kernel.available("llvm")
@@ -50,7 +50,8 @@ class SampleFunction:
 
 
 def _samples_first(part: Any, count: int) -> np.ndarray:
-    """Return (count, ...) from an array (..., count), or from a list of such and of values that are equal for all samples."""
+    """Return (count, ...) from an array (..., count), or from a list of arrays and of values that are equal for all samples.
+    """
     if not isinstance(part, np.ndarray):
         part = np.stack([np.broadcast_to(one, count) for one in part])
     return np.moveaxis(np.broadcast_to(part, (*part.shape[:-1], count)), -1, 0)
@@ -58,7 +59,7 @@ def _samples_first(part: Any, count: int) -> np.ndarray:
 
 @cache
 def polynomial_derivatives(size: int, n: int) -> SampleFunction:
-    """Return the function of x and the coefficients (size n) of its powers to value and three derivatives (4, n)."""
+    """Return the function that maps x and the power coefficients (size n) to value and three derivatives (4, n)."""
 
     def evaluate(x: Any, coefficients: Any) -> list[Any]:
         found = []
