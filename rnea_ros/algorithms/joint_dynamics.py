@@ -1,23 +1,23 @@
-"""Joint dynamics: torque and torque rate of rotor inertia, friction and offset, added to those of the links.
+"""Joint dynamics: torque and torque rate due to rotor inertia, friction and offset, which are added to those of the links.
 
     tau      = Ia qdd  + Fs tanh(qd / v) + Fv qd  + Fo                   khalil-rne (30), (44), sign smoothed
     tau_rate = Ia qddd + Fs (1 - tanh^2(qd / v)) qdd / v + Fv qdd
 
-Ia is the rotor inertia times the square of the gear ratio. The smoothing makes the rate finite where sign(qd) jumps.
-Measured friction needs two terms more: Stribeck's, by which it is higher (or lower) near rest, within the speed vs, and
-viscous friction that differs between the two ways:
+Ia is the rotor inertia times the square of the gear ratio. The smoothing makes the rate finite at the
+discontinuity of sign(qd). Two further terms describe the Stribeck effect (additional friction Fr near zero velocity, with the
+velocity scale vs) and viscous friction that differs between the directions:
 
     + Fr tanh(qd / v) (1 - tanh^2(qd / vs))  +  Fa qd tanh(qd / v)
 
-Friction of gears grows with the torque X that they transmit, which is that of the links and of the rotor; |X| is smoothed
-below the torque l. Its rate is as exact as that of X. In the other direction, X follows from the torque T that is left when
-all other friction is taken off: a quadratic equation.
+Load-dependent friction of gears is proportional to the absolute value of the transmitted torque X, due to links and rotor; it
+is smoothed at zero with the torque scale l. For forward dynamics, X is computed from the torque T minus all other friction by
+a quadratic equation:
 
     T = X + m sqrt(X^2 + l^2),    m = mu tanh(qd / v)
     X = (T - m sqrt(T^2 + (1 - m^2) l^2)) / (1 - m^2)
 
-A motor of a coupled transmission turns with several joints, at the speed g^T qd for a constant row g (model/tree.py:
-CoupledMotor). By virtual work its rotor and its friction, the same terms at that speed, act on the joints as
+A motor of a coupled transmission turns with several joints at the velocity g^T qd, where g is a constant row (CoupledMotor in
+model/tree.py). By virtual work, its rotor and friction terms at that velocity act on the joints as
 
     tau += g t(g^T qd, g^T qdd)      tau_rate += g t'(g^T qd, g^T qdd, g^T qddd)      M += g J g^T
 """
@@ -32,13 +32,13 @@ from ..model.tree import NO_COORDINATE
 
 
 def to_links(model, q, offset=False):
-    """Joint variables (or, without the offset, any derivative of them) of links 0..N from the n coordinates."""
+    """Return the joint variables of links 0..N for the n coordinates; with offset=False, any of their time derivatives."""
     return [0.0 if link.coordinate == NO_COORDINATE
             else q[link.coordinate] * link.multiplier + (link.offset if offset else 0.0) for link in model.links]
 
 
 def from_links(model, tau):
-    """Torques of the n coordinates from those of links 0..N."""
+    """Return the torques of the n coordinates for the torques of links 0..N."""
     total = [0.0] * model.n
     for link, t in zip(model.links, tau, strict=True):
         if link.coordinate != NO_COORDINATE:
@@ -47,7 +47,7 @@ def from_links(model, tau):
 
 
 def joint_torque(term, load, load_rate, qd, qdd, qddd, offsets=True):
-    """(torque, torque rate) of a joint whose links need the torque `load` and its rate; the rest as of joint_dynamics."""
+    """Return torque and torque rate of a joint whose links require the torque `load` and its rate; see joint_dynamics."""
     extra, extra_rate = joint_dynamics(term, qd, qdd, qddd, offsets)
     tau, rate = load + extra, load_rate + extra_rate
     if term.load_dependent:
@@ -59,7 +59,7 @@ def joint_torque(term, load, load_rate, qd, qdd, qddd, offsets=True):
 
 
 def load_share(term, X, qd, qdd):
-    """m, its rate, and sqrt(X^2 + l^2)."""
+    """Return m, its time derivative, and sqrt(X^2 + l^2)."""
     sign = np.tanh(qd / term.smoothing)
     share_rate = (1.0 - sign * sign) * qdd * (term.load_dependent / term.smoothing)
     return sign * term.load_dependent, share_rate, np.sqrt(X * X + term.load_smoothing**2)
@@ -73,7 +73,7 @@ def load_friction(term, T, qd):
 
 
 def with_motors(motors, tau, rate, qd, qdd, qddd, offsets=True):
-    """(torque, torque rate) of the n coordinates with the torques of coupled motors added to tau and rate."""
+    """Return torques and torque rates of the n coordinates: tau and rate plus those of coupled motors."""
     tau, rate = list(tau), list(rate)
     for motor in motors:
         t, t_rate = joint_dynamics(motor.term, motor.motion(qd), motor.motion(qdd), motor.motion(qddd), offsets)
@@ -99,7 +99,8 @@ def without_load_friction(model):
 
 
 def joint_dynamics(term, qd, qdd, qddd, offsets=True):
-    """(torque, torque rate) of a JointDynamics but friction by load; any scalar. offsets: whether Fo counts."""
+    """Return torque and torque rate of a JointDynamics without load-dependent friction; any scalar type. offsets: include Fo.
+    """
     tau = qdd * term.armature + qd * term.viscous + (term.offset if offsets else 0.0)
     rate = qddd * term.armature + qdd * term.viscous
     if term.coulomb:
@@ -113,7 +114,7 @@ def joint_dynamics(term, qd, qdd, qddd, offsets=True):
 
 
 def _measured_friction(term, qd, qdd):
-    """Stribeck's term and asymmetry, with their rates."""
+    """Return the Stribeck and asymmetry terms, and their time derivatives."""
     sign, low = np.tanh(qd / term.smoothing), np.tanh(qd / term.stribeck_velocity)
     sign_rate, bell = (1.0 - sign * sign) * qdd * (1.0 / term.smoothing), 1.0 - low * low
     bell_rate = low * bell * qdd * (-2.0 / term.stribeck_velocity)

@@ -1,4 +1,4 @@
-"""Publishers of scaling_node: samples as messages, made once per motion and filled in place; markers of the path."""
+"""Publishers of scaling_node: samples as messages that are allocated once per motion, and markers of the path."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ from rnea_ros.trajectory.trajectory_scaler import Reference
 QUEUE_DEPTH = 10
 NS_PER_S = 1_000_000_000
 FLUSH_TIMEOUT_S = 0.2
-COAST_SHARE = 0.25  # of points_stop_time, after which a motion without points is given up
+COAST_SHARE = 0.25  # time without points after which a motion is abandoned, as a share of points_stop_time
 MARKER_PERIOD_S = 0.1
-PATH_SAMPLES = 101  # of a marker's line
-LINE_WIDTH_SHARE, BALL_SIZE_SHARE = 0.006, 0.03  # of the robot's reach
+PATH_SAMPLES = 101  # points of the line of a marker
+LINE_WIDTH_SHARE, BALL_SIZE_SHARE = 0.006, 0.03  # shares of the reach of the robot
 PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING,
           Phase.SETTLING: ScaledMotion.SETTLING}
 
 
 class SamplePublishers:
-    """Publishers of samples: references, ~/scaled_motion, ~/speed_scaling, ~/commands. Topics without subscribers get none."""
+    """Publishers of samples: references, ~/scaled_motion, ~/speed_scaling, ~/commands. Topics without subscribers are skipped.
+    """
 
     def __init__(self, node: Node, controller: Controller):
         self._controller, self._clock, self._logger = controller, node.get_clock(), node.get_logger()
@@ -88,7 +89,7 @@ class SamplePublishers:
             self._speed.publish(Float64(data=sample.speed))
 
     def _send_trajectory(self, motion: ExecutedMotion, rolling: PublishedTrajectory) -> None:
-        """Send a fresh trajectory of a motion that the controller executes by its own clock."""
+        """Send a new trajectory of a motion that the controller executes by its own clock."""
         if not rolling.is_fresh:
             return
         times, q, qd, qdd = rolling.points[:4]
@@ -174,7 +175,7 @@ def _has_subscribers(publisher: Any) -> bool:
 
 
 class TipPath(NamedTuple):
-    """Path of the robot's tip: s (PATH_SAMPLES,), positions (PATH_SAMPLES, 3) in the frame of the root link [m]."""
+    """Path of the tip of the robot: s (PATH_SAMPLES,), positions (PATH_SAMPLES, 3) in the frame of the root link [m]."""
 
     motion: ExecutedMotion
     s: np.ndarray
@@ -195,7 +196,7 @@ def _model(robot: Robot) -> Model:
 
 
 class PathMarkers:
-    """Publisher of ~/markers: the path of the tip before and after its present position. Idle without subscribers."""
+    """Publisher of ~/markers: path of the tip before and after its current position. Idle without subscribers."""
 
     def __init__(self, node: Node):
         self._node, self._publisher = node, node.create_publisher(MarkerArray, "~/markers", 10)
