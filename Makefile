@@ -127,7 +127,9 @@ lint: env
 # Each file runs in one process, since its tests share nodes; test/conftest.py sorts the longest files first.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test: env lint
+# Lint needs one processor. Meanwhile another compiles the tests, which each process of pytest would do for itself.
+test: env
+	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null & $(MAKE) --no-print-directory lint && wait
 	@echo '[test] pytest, $(JOBS) at a time'
 	@$(PYTEST)
 

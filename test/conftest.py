@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -41,8 +42,9 @@ if not IS_WORKER:
     # Where Python may not write bytecode beside the sources, some hundred processes would each compile all that they import,
     # which takes longer than most of them run.
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_bytecode_"))
-        os.environ["PYTHONPYCACHEPREFIX"] = FOLDERS[-1]
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / "build" / "bytecode")
+
 
 
 def pytest_unconfigure() -> None:
