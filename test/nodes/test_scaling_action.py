@@ -182,7 +182,7 @@ def test_invalid_goals_are_rejected(action, fields, more, reason):
 
 
 @pytest.mark.parametrize(("fields", "names", "code", "words"), [
-    ({"points": np.stack((START, START))}, NAMES, -1, "all the same"),
+    ({"points": np.stack((START, START))}, NAMES, -1, "all equal"),
     ({"points": np.stack((START, START + [0, 0, 0, 2, 0, 0, 0]))}, NAMES, -1, "joint4 would be at 0.5"),
     ({"points": POINTS[:, :6]}, NAMES[:6], -2, "joint7: not named"),
 ])
@@ -403,7 +403,7 @@ def test_goals_are_rejected_reached_aborted_cancelled_and_preempted(client):
     sent = {tuple(m.position) for m in motion.messages}
     assert sum(tuple(reported.desired.positions) in sent for reported in client.feedback) > 0.8 * len(client.feedback)
     status, result = client.result(client.send(message(np.stack((POINTS[-1], POINTS[-1])))))
-    assert status == GoalStatus.STATUS_ABORTED and result.error_code == -1 and "all the same" in result.error_string
+    assert status == GoalStatus.STATUS_ABORTED and result.error_code == -1 and "all equal" in result.error_string
 
     handle = client.send(message(POINTS[::-1], DURATION))
     bench.moving(0.5)

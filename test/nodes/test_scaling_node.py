@@ -211,8 +211,8 @@ BAD = [
     ("times", {"duration": 0.0}, "times must increase"),
     ("not_finite", {"points": [START, START * math.nan]}, "joint1 = nan"),
     ("not_finite", {"velocities": [[math.inf] * 7] * 4}, "velocities of point 0"),
-    ("nowhere_to_go", {"points": [START, START, START]}, "all the same"),
-    ("nowhere_to_go", {"points": [START], "first": 1.0}, "all the same"),
+    ("nowhere_to_go", {"points": [START, START, START]}, "all equal"),
+    ("nowhere_to_go", {"points": [START], "first": 1.0}, "all equal"),
     ("path", {"velocities": [[0.1] * 7] * 4}, "must begin and end at rest"),
     ("position_limit", {"points": [START, START + [0, 0, 0, 2, 0, 0, 0]]}, "joint4 would be at 0.5"),
 ]
@@ -280,5 +280,5 @@ def test_payload_set_during_a_motion_is_used_and_one_too_heavy_stops_it(bench):
 
 def test_lower_position_limit_above_the_upper_one_is_rejected(bench):
     refused = bench.ros.set(bench.node, joint_limits__joint2__min_position=5.0)
-    assert "joint_limits.joint2.min_position is 5, above joint_limits.joint2.max_position" in refused
-    assert "above" in bench.ros.set(bench.node, joint_limits__joint2__max_position=-5.0)
+    assert "joint_limits.joint2.min_position is 5; at most joint_limits.joint2.max_position" in refused
+    assert "at most" in bench.ros.set(bench.node, joint_limits__joint2__max_position=-5.0)
