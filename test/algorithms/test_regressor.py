@@ -211,5 +211,5 @@ def test_invalid_values_of_parameters_are_rejected():
     with pytest.raises(InputError, match="qd has shape"):
         Regressor(ours, parameters(ours.model))([0.0], [0.0, 1.0], [0.0])
     listed = parameters(ours.model, TERMS)
-    with pytest.raises(InputError, match="must not be negative"):
+    with pytest.raises(InputError, match="numbers that are not negative are needed"):
         with_values(ours.model, listed, np.full(len(listed), -1.0))

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("nodes", "execution", "estimation", "robots/closure.py", "robots/platform_closure.py", "trajectory/chunk_executor.py")
+SOURCES = ("nodes", "execution", "estimation", "robots/closure.py", "robots/platform_closure.py",
+           "trajectory/chunk_executor.py")
 TESTS = ("nodes", "execution", "estimation", "robots", "trajectory", "support")
 MAKERS = {"Rejected", "rejecting", "ChunkResult", "Outcome", "PoseError", "_give_up"}
 COMMON = {"empty", "times", "tolerance", "start", "path", "limits", "controller", "busy", "locked", "ending", "gravity",

@@ -57,7 +57,7 @@ def test_warning_states_the_limits_exceeded_by_slower_playback():
     assert 0.99 < used.max() < 1.0 and law.duration < 1.03 * optimum(constraints, 300, 4.0)
     (note,) = slower_playback_notes(constraints, law)
     braking = constraints.utilization(law.slower(0.6)(np.linspace(0.0, law.duration / 0.6, 20_011))).max()
-    assert 2.1 < braking < 2.25 and f"at 60% of it, power of pendulum would be {braking:.0%} of its limit" in note
+    assert 2.1 < braking < 2.25 and f"at 60% of it, power of pendulum is {braking:.0%} of its limit" in note
     assert not slower_playback_notes(constraints, fastest_law(constraints))
 
 
