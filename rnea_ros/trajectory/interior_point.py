@@ -22,6 +22,7 @@ little, on the way. Every t(sigma) depends on all y before: the delay at each kn
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache, partial, reduce
 from operator import mul
@@ -426,7 +427,7 @@ def _padded(values: np.ndarray, before: int, behind: int, first: float, last: fl
     return found
 
 
-class InteriorPointSolver:
+class InteriorPointSolver(ABC):
     """Primal-dual interior-point solver for the coefficients of a spline, with constraints set by `constrain`.
 
     fixed : whether the first three coefficients are fixed, and the last three
@@ -474,6 +475,7 @@ class InteriorPointSolver:
         """Return the duration [s]."""
         return float((self._weights / np.sqrt(self._y(c))).sum())
 
+    @abstractmethod
     def report(self, c: np.ndarray) -> None:
         """Report the coefficients so far; called for each mu."""
 
@@ -481,9 +483,9 @@ class InteriorPointSolver:
         """Return whether a solution may start from an iterate."""
         return iterate.is_feasible and bool(iterate.largest.max() < MAX_FIRST_VALUE)
 
+    @abstractmethod
     def feasible_near(self, guess: SplineIterate) -> SplineIterate:
-        """Return an interior iterate near one that is none."""
-        raise NotImplementedError
+        """Return an interior iterate near one that is not interior."""
 
     def solve(self, c: np.ndarray, first: float, gap: float, warm: bool = False) -> np.ndarray:
         """Return the solution, by decreasing mu from `first` to `gap`, both as a share of the duration.

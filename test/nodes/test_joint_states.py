@@ -252,6 +252,24 @@ def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_g
     assert len(errors) > 450 and max(errors) < 0.02
 
 
+def test_estimates_after_a_pause_of_the_estimator_lie_within_their_standard_deviations():
+    """Positions of a 16-bit encoder; the estimator has lost most samples of the pause when the desired motion ends."""
+    source, desired, step, shares = MotionSource(NAMES, VALUES | {"motion_source": "auto"}), 3.0, 2.0 * math.pi / 2**16, []
+    for t in np.arange(0.0, 3.3, 0.001):
+        if t <= desired:
+            wanted = JointMotion(joint_names=list(NAMES), acceleration=motion(t)[2], jerk=motion(t)[3])
+            wanted.header.stamp = when(100.0 + t)
+            source.desired.read(wanted)
+        q, qd = motion(t)[:2]
+        source.read(state(NAMES, np.round(q / step) * step, qd, 100.0 + t))
+        with suppress(Rejected):
+            found = np.array(source.at_state(0.0))
+            if source.name == "estimated" and t > desired:
+                shares.append(np.abs(found - motion(t - LAG)) / source.deviation)
+    assert len(shares) > 200
+    assert (np.mean(np.array(shares) <= 2.0, axis=(0, 2)) >= 0.92).all()  # of positions, velocities, accelerations, jerks
+
+
 def test_auto_estimates_the_motion_when_states_have_no_velocities_and_states_the_remedy():
     source = MotionSource(NAMES, VALUES | {"motion_source": "auto"})
     for t in np.arange(0.0, 0.4, 0.002):

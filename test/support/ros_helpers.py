@@ -40,7 +40,7 @@ PATH = os.pathsep.join([str(SOURCE), str(SOURCE / "test"), *filter(None, [os.env
 
 
 def free_domain() -> int:
-    """Return a ROS domain whose ports are free; above 101 the ports are those that Linux hands out itself.
+    """Return a ROS domain whose ports are free; above 101 the ports are those that Linux assigns to clients.
 
     Several participants' ports are tried: a node that outlived its test may hold the second one's while the first is free.
     Workers of pytest-xdist (gw0, gw1 ..) try every fourth domain, so that two cannot find the same one at once.
