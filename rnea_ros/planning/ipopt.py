@@ -52,8 +52,17 @@ def casadi() -> Any:
     try:
         import casadi as ca  # type: Any
     except ImportError:
-        raise MissingPackage("planning needs CasADi, which brings IPOPT", "planning") from None
+        raise MissingPackage("this planning problem needs CasADi, which brings IPOPT", "planning") from None
     return ca
+
+
+def is_installed() -> bool:
+    """Return whether CasADi, and therefore IPOPT, can be imported."""
+    try:
+        casadi()
+    except MissingPackage:
+        return False
+    return True
 
 
 class _CasadiFunctions:

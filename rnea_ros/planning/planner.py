@@ -5,7 +5,7 @@ exceeds limits between them, until it does not. Every solution is the start of t
 several coarse plans, and the best few are refined, since coarse plans differ from fine ones by more than from one another.
 
 The solver is the interior-point method of this package where start and goal or the duration are known; otherwise, and where
-that fails, IPOPT.
+that fails, IPOPT, which needs CasADi.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError, some
+from ..errors import InputError, MissingPackage, RneaError, some
 from . import interior_point, ipopt
 from .bspline import (
     SAMPLES_PER_SPAN,
@@ -34,7 +35,7 @@ from .bspline import (
 )
 from .condensed import CondensedProgram, ReducedProgram, is_condensable, is_reducible
 from .interior_point import InteriorPointStart, Watch, reduce_violation
-from .ipopt import NlpSolution, casadi
+from .ipopt import NlpSolution
 from .problem import (
     MAX_DURATION,
     MIN_DURATION,
@@ -287,7 +288,11 @@ def select_solver(program: Transcription, settings: PlanSettings) -> type[Conden
 
 def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settings: PlanSettings, watch: Watch,
            multipliers: np.ndarray | None = None, turn: Attempt = Attempt.BOTH) -> NlpSolution:
-    """Return a local minimum near x. watch: as in minimize_with_ipopt."""
+    """Return a local minimum near x; watch: as in minimize_with_ipopt.
+
+    Where this package's method applies it is the first attempt, and IPOPT the second one if CasADi is installed; elsewhere
+    IPOPT is the only one. Raises MissingPackage without CasADi there.
+    """
     before = 0
     if turn is not Attempt.SECOND:
         kind = select_solver(program, settings)
@@ -295,7 +300,7 @@ def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settin
             return _by_ipopt(program, x, near, settings, settings.iterations, watch, multipliers)
         found = _by_interior_point(kind(program), x, near, settings, watch, multipliers)
         before = found.iterations + 1
-        if found.converged or turn is Attempt.FIRST:
+        if found.converged or turn is Attempt.FIRST or not ipopt.is_installed():
             return found
     solution = _by_ipopt(program, x, near, settings, min(OPTIONS.max_first_iterations, settings.iterations),
                          lambda k, *now: watch(k + before, *now), multipliers)
@@ -331,6 +336,7 @@ REASONS = {
     "Maximum_Iterations_Exceeded": "the solver used up its iterations",
 }
 REMEDY = "Wider limits, a longer duration or more guesses (best_of)"
+WITHOUT_IPOPT = "CasADi with IPOPT for second attempts (pip install '.[planning]' in a clone of rnea_ros)"
 
 
 def plan(problem: PlanningProblem, settings: PlanSettings = PlanSettings(), report: Report = lambda progress: None,
@@ -340,16 +346,20 @@ def plan(problem: PlanningProblem, settings: PlanSettings = PlanSettings(), repo
 
     The search starts from a curve or near a path if one is given. remedy: advice in the message if no motion is found.
 
-    Raises InputError for an inconsistent problem, PlanningError if no motion was found, with the reason.
+    Raises InputError for an inconsistent problem, PlanningError if no motion was found, with the reason, MissingPackage
+    without SciPy, or without CasADi if the problem needs it.
     """
     check_problem(problem)
-    casadi()
+    if find_spec("scipy") is None:
+        raise MissingPackage("planning needs SciPy", "planning")
     notes = unknown_limits(problem)
     if problem.is_trivial:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
         return PlannedMotion(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
     starts = (iter([guess]) if isinstance(guess, Curve) else
               initial_guesses(problem, _breaks(problem, settings), settings.degree, guess))
+    if not ipopt.is_installed():
+        remedy = f"{remedy}, or {WITHOUT_IPOPT},"
     return PlanSearch(problem, settings, report, remedy).plan(starts, notes, smoothing)
 
 
@@ -439,7 +449,7 @@ class PlanSearch:
             if len(drafts) == self.settings.best_of:
                 break
         hasty = all(failure.hasty for failure in failures)
-        if not drafts and not hasty and select_solver(self.program_for(first), self.settings):
+        if not drafts and not hasty and ipopt.is_installed() and select_solver(self.program_for(first), self.settings):
             self._draft("guess 1 by IPOPT", first, drafts, failures, Attempt.SECOND)
         if not drafts:
             raise PlanningError(self._failure_message(failures, static_violation(self.problem, first)))

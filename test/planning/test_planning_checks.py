@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rnea_ros import InputError, RneaError, Robot, plan_motion
+from rnea_ros.errors import MissingPackage
 from rnea_ros.planning import (
     Cost,
     EndConditions,
@@ -101,16 +102,30 @@ def test_planning_errors_derive_from_the_package_error():
     assert issubclass(PlanningError, RneaError) and not issubclass(PlanningError, InputError)
 
 
-def test_missing_casadi_error_names_the_package(monkeypatch):
-    imported = builtins.__import__
+@pytest.fixture
+def no_casadi(monkeypatch):
+    monkeypatch.setitem(sys.modules, "casadi", None)  # its import raises ImportError
 
-    def without(name, *others, **named):
-        if name == "casadi":
-            raise ImportError(name)
-        return imported(name, *others, **named)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RneaError, match=r"planning needs CasADi.*pip install '\.\[planning\]'"):
+def test_plan_between_known_poses_needs_no_casadi(no_casadi, monkeypatch):
+    without = rr()
+    monkeypatch.undo()
+    assert without.duration == rr().duration
+
+
+def test_failed_plan_without_casadi_names_it_as_remedy(no_casadi):
+    with pytest.raises(PlanningError, match=r"no motion found.*CasADi with IPOPT for second attempts \(pip install"):
+        rr(settings=replace(COARSE, iterations=1))
+
+
+def test_problem_for_ipopt_names_the_missing_casadi(no_casadi):
+    with pytest.raises(MissingPackage, match=r"needs CasADi.*pip install '\.\[planning\]'"):
+        rr(settings=replace(COARSE, solver={"acceptable_tol": 1e-4}))
+
+
+def test_missing_scipy_error_names_the_package(monkeypatch):
+    monkeypatch.setattr(planner, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackage, match=r"planning needs SciPy.*pip install '\.\[planning\]'"):
         rr()
 
 
