@@ -128,7 +128,8 @@ class Tiles:
     @property
     def samples(self) -> np.ndarray:
         """Rows of the samples, (count, size)."""
-        return self.data.swapaxes(1, 2).reshape(-1, self.data.shape[1])[:self.count]
+        tiles, size, lanes = self.data.shape
+        return self.data.swapaxes(1, 2).reshape(tiles * lanes, size)[:self.count]
 
 
 class Kernel:
@@ -191,12 +192,18 @@ class Kernel:
         """Evaluate a recurrence over rows x (count, size), at least one: the first `state` inputs of each later row become the
         last `state` results of the row before; x is where that happens. Returns the results (count, width).
         """
-        y = np.empty((len(x), self.width))
+        x, y = self._contiguous(x), np.empty((len(x), self.width))
         for k in range(len(x)):
             if k:
                 x[k, :state] = y[k - 1, self.width - state:]
             self._run(x[k:k + 1], y[k:k + 1])
         return y
+
+    def _contiguous(self, x: np.ndarray) -> np.ndarray:
+        """Return rows (count, size) that the code can read: themselves, or a copy."""
+        if x.shape != (len(x), self.size):
+            raise ValueError(f"rows of a kernel have shape {x.shape}; (count, {self.size}) is needed")
+        return np.require(x, dtype=float, requirements=("C", "A", "W"))
 
     def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...],
                 outputs: int | None = None) -> tuple[np.ndarray, ...]:
@@ -280,7 +287,7 @@ class _Llvm(Kernel):
             from . import llvm_engine
 
             self._sweep = llvm_engine.sweep(self._program)
-        x, y = np.ascontiguousarray(x), np.empty((len(x), self.width))
+        x, y = self._contiguous(x), np.empty((len(x), self.width))
         self._sweep(x, y, state)
         return y
 

@@ -29,6 +29,7 @@ from .program import Program
 
 PIECE = 2_000_000  # operations, about a tenth of a millisecond: less is not worth a thread
 PIECES = 500  # for each thread in one call: what an exception may have to wait for
+_DOUBLE = np.dtype(float)
 THREADS = "RNEA_ROS_THREADS"  # environment variable: the most threads of a batch; default: one for each processor
 
 # A task, eight bytes each: in, strides, out as for @batch; workspaces, and the bytes of one; end of the samples, samples in
@@ -116,24 +117,26 @@ class Batch:
     """Call with blocks of inputs and arrays for the results.
 
     owner : what keeps the machine code alive; crew : address of @crew; work : doubles of a workspace; operations : of a sample
+    sizes : numbers of each block in a sample
     """
 
-    def __init__(self, owner: Any, crew: int, work: int, lanes: int, operations: int):
-        self._owner, self._bytes = owner, (8 * work + 63) & ~63
+    def __init__(self, owner: Any, crew: int, work: int, lanes: int, operations: int, sizes: Sequence[int]):
+        self._owner, self._bytes, self._lanes, self._sizes = owner, (8 * work + 63) & ~63, lanes, tuple(sizes)
         self._piece = max(lanes, PIECE // max(1, operations) // lanes * lanes)  # samples that a thread takes at once
         self._crew = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2)(crew)
 
     def __call__(self, blocks: Sequence[np.ndarray], outs: Sequence[np.ndarray], count: int) -> bool:
         """Evaluate all samples; return whether all inputs are finite, those in tiles aside.
 
-        blocks: (size,), (count, size) or tiles (tiles, size, lanes) each; outs: contiguous (count, size), or tiles, each.
+        blocks: (size,), (count, size), (1, size) for all samples, or tiles (tiles, size, lanes) each, copied where the kernel
+        cannot read them as they are; outs: contiguous (count, size), or tiles, each. Raises ValueError for other shapes.
         """
-        blocks = [_readable(block) for block in blocks]
-        arrays = [*blocks, *outs]
-        addresses = [*map(_address, blocks), *map(_stride, arrays), *map(_address, outs)]
+        readable = [_readable(block, size, count, self._lanes) for block, size in zip(blocks, self._sizes, strict=True)]
+        addresses = [*[_address(block) for block, _ in readable], *[stride for _, stride in readable],
+                     *map(_stride, outs), *map(_address, outs)]
         table = (ctypes.c_int64 * len(addresses))(*addresses)
         inside, (create, join) = ctypes.addressof(table), _thread_functions()
-        tables = [inside, inside + 8 * len(blocks), inside + 8 * (len(blocks) + len(arrays))]
+        tables = [inside, inside + 8 * len(readable), inside + 8 * (2 * len(readable) + len(outs))]
         pieces = -(-count // self._piece)
         crew = min(threads(), pieces) if create and pieces > 1 else 1
         store, others = np.empty(crew * self._bytes + 64, np.uint8), (ctypes.c_int64 * crew)()
@@ -166,22 +169,45 @@ def _address(array: Any) -> int:
         return int(array.__array_interface__["data"][0])
 
 
-def _stride(array: np.ndarray) -> int:
-    """Return the stride of a block or a result as `batch_text` wants it."""
-    if array.ndim == 3:
-        return -array.strides[0] // (8 * array.shape[2])
-    return array.strides[0] // 8 if array.ndim == 2 else 0
+def _stride(out: np.ndarray) -> int:
+    """Return the stride of a contiguous result as `batch_text` wants it."""
+    return -out.shape[1] if out.ndim == 3 else out.shape[1]
 
 
-def _readable(block: np.ndarray) -> np.ndarray:
-    """Return the block itself, if its rows, or its tiles, are runs of doubles at even distances; else a copy that is."""
-    if (flags := block.flags).c_contiguous and flags.aligned:
-        return block
-    if block.ndim == 3:
-        return block if block.strides[1:] == (8 * block.shape[2], 8) else np.ascontiguousarray(block)
-    runs = block.shape[-1] <= 1 or block.strides[-1] == 8
-    return block if runs and flags.aligned and all(stride % 8 == 0 for stride in block.strides) else \
-        np.ascontiguousarray(block)
+def _readable(block: np.ndarray, size: int, count: int, lanes: int) -> tuple[np.ndarray, int]:
+    """Return a block that the kernel can read, and its stride as `batch_text` wants it.
+
+    The block itself, if its rows, or its tiles, are runs of doubles at even distances one after the other; else a copy.
+    numpy calls an array of one row contiguous with any stride: strides of single rows and tiles mean nothing.
+    """
+    if block.dtype is not _DOUBLE:
+        block = block.astype(float)
+    shape, strides, flags = block.shape, block.strides, block.flags
+    rows = shape[0] if shape else 0
+    if len(shape) == 3:
+        if shape[1:] != (size, lanes) or rows < -(-count // lanes):
+            raise ValueError(f"a block has shape {shape}; at least ({-(-count // lanes)}, {size}, {lanes}) is needed")
+        if rows <= 1 or (flags.c_contiguous and flags.aligned) or not size:
+            return (block if flags.c_contiguous and flags.aligned else _copied(block)), -size
+        tile = 8 * lanes
+        if strides[1:] == (tile, 8) and flags.aligned and strides[0] > 0 and strides[0] % tile == 0:
+            return block, -(strides[0] // tile)
+        return _copied(block), -size
+    if shape != (size,) and shape != (count, size) and shape != (1, size):
+        raise ValueError(f"a block has shape {shape}; ({size},), ({count}, {size}) or (1, {size}) is needed")
+    if len(shape) == 1 or rows == 1:
+        return (block if flags.c_contiguous and flags.aligned else _copied(block)), 0
+    if flags.c_contiguous and flags.aligned:
+        return block, size
+    runs = size <= 1 or strides[1] == 8
+    if runs and flags.aligned and strides[0] >= 0 and strides[0] % 8 == 0:
+        return block, strides[0] // 8
+    return _copied(block), size
+
+
+def _copied(block: np.ndarray) -> np.ndarray:
+    """Return a contiguous and aligned copy."""
+    return np.array(block, order="C")
 
 
 # ------------------------------------------------------------------ machine code
@@ -348,7 +374,8 @@ def batch(program: Program) -> Batch:
     """Machine code for many samples of a program at a time."""
     text, work = batch_text(program, lanes())
     engine = _compiled(text + CREW)
-    return Batch(engine, engine.get_function_address("crew"), work, lanes(), sum(program.operation_counts.values()))
+    return Batch(engine, engine.get_function_address("crew"), work, lanes(), sum(program.operation_counts.values()),
+                 tuple(program.inputs.values()))
 
 
 class Sweep:
@@ -360,6 +387,8 @@ class Sweep:
         self._code = ctypes.CFUNCTYPE(None, *types)(engine.get_function_address("sweep"))
 
     def __call__(self, x: np.ndarray, y: np.ndarray, state: int) -> None:
+        if not len(x):  # the code begins with a sample
+            return
         self._code(x.ctypes.data, y.ctypes.data, len(x), state)
 
 
