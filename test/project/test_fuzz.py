@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +20,7 @@ from fuzz.target import Target, WrongNumber, outcome
 
 from rnea_ros import InputError
 
+ROOT = Path(__file__).resolve().parents[2]
 IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "services": 300, "retime": 8, "goals": 5,
               "estimator": 12, "sections": 100, "limits": 60, "muscles": 60, "people": 100, "chunks": 30}
 
@@ -26,6 +32,14 @@ def test_short_fuzz_campaign_finds_no_error(name, tmp_path):
     assert campaign.became.total() == IN_PROCESS[name] and not campaign.findings
     assert len(campaign.became) >= 2 or name in ("robot_file", "estimator")
     assert not list(tmp_path.iterdir())
+
+
+def test_node_answers_short_streams_of_odd_messages(tmp_path):
+    """Regression: after a method of the node was renamed, every input of `states` and `estimates` was an AttributeError."""
+    command = [sys.executable, "-m", "fuzz.campaign", "estimates", "--count", "20", "--seconds", "300", "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'test'}"}, capture_output=True,
+                          text=True, timeout=400, check=True)
+    assert json.loads(done.stdout)["became"] == {"went on": 20}
 
 
 def test_remaining_fuzz_targets_have_seeds():

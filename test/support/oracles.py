@@ -33,6 +33,7 @@ class PinocchioOracle:
         self.model.gravity.linear = robot.gravity_vector
         links = [link for link in robot.model.links if link.joint]
         assert set(self.model.names[1:]) == {link.joint for link in links}
+        self.neutral, self.upper = pin.neutral(self.model), np.triu(np.ones((self.model.nv, self.model.nv), dtype=bool))
         self.fold = np.zeros((self.model.nv, robot.n))  # v_pinocchio = fold @ qd
         self.offset = np.zeros(self.model.nv)
         for link in links:
@@ -41,14 +42,13 @@ class PinocchioOracle:
             self.offset[row] = link.offset
 
     def configuration(self, q):
-        return pin.integrate(self.model, pin.neutral(self.model), self.fold @ q + self.offset)
+        return pin.integrate(self.model, self.neutral, self.fold @ q + self.offset)
 
     def torque_and_rate(self, q, qd, qdd, qddd):
         q, v, a, j = self.configuration(q), self.fold @ qd, self.fold @ qdd, self.fold @ qddd
-        tau = pin.rnea(self.model, self.data, q, v, a).copy()
         dq, dv, M = pin.computeRNEADerivatives(self.model, self.data, q, v, a)
-        M = np.triu(M) + np.triu(M, 1).T
-        return self.fold.T @ tau, self.fold.T @ (dq @ v + dv @ a + M @ j)
+        M = np.where(self.upper, M, M.T)  # Pinocchio fills the upper triangle only
+        return self.fold.T @ self.data.tau, self.fold.T @ (dq @ v + dv @ a + M @ j)
 
     def mass_matrix(self, q):
         M = pin.crba(self.model, self.data, self.configuration(q))
