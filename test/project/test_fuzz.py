@@ -36,7 +36,8 @@ def test_short_fuzz_campaign_finds_no_error(name, tmp_path):
 
 def test_node_answers_short_streams_of_odd_messages(tmp_path):
     """Regression: after a method of the node was renamed, every input of `states` and `estimates` was an AttributeError."""
-    command = [sys.executable, "-m", "fuzz.campaign", "estimates", "--count", "20", "--seconds", "300", "--folder", str(tmp_path)]
+    options = "estimates", "--count", "20", "--seconds", "300", "--folder", str(tmp_path)
+    command = [sys.executable, "-m", "fuzz.campaign", *options]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'test'}"}, capture_output=True,
                           text=True, timeout=400, check=True)
     assert json.loads(done.stdout)["became"] == {"went on": 20}
