@@ -68,6 +68,7 @@ def _all_elastic() -> Any:
 ALL = [f"{kind} {k}" for kind in ("tree", "floating", "springs", "elastic", "loops", "parallel") for k in range(3)]
 LIGHT = ('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
          '<child link="b"/><axis xyz="0 0 1"/></joint></robot>')
+QUICK = ("tree 1", "springs 0", "elastic 0", "floating 0", "loops 0")  # compile in half a second, with sanitizers
 LARGE = ("parallel 2",)  # compiles for 5 s; two other platforms cover the same functions
 
 
@@ -119,6 +120,63 @@ def motion_of(robot: Any, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [robot.home_motion[0] + (0.03 if getattr(robot, "platforms", ()) else 0.1) * rng.normal(size=robot.n),
             *(0.3 * rng.normal(size=robot.n) for _ in range(robot.order))]
+
+
+SANITIZED = ["-O0", "-g", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-Iinclude"]
+IN_THREADS = """
+#include <pthread.h>
+
+static void *run(void *failed)
+{
+    *(int *)failed = self_test();
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t threads[4];
+    int failed[4], sum = 0;
+    for (int k = 0; k < 4; ++k)
+        if (pthread_create(threads + k, NULL, run, failed + k))
+            return 2;
+    for (int k = 0; k < 4; ++k) {
+        pthread_join(threads[k], NULL);
+        sum += failed[k];
+    }
+    return sum != 0;
+}
+"""
+
+
+def assert_sanitized(library: Compiled, kinds: str, source: str, *options: str) -> None:
+    """Compile a self-test with sanitizers, run it, and assert that it passes without a report."""
+    name = library.library.name
+    command = [COMPILER, "-std=c11", *SANITIZED, f"-fsanitize={kinds}", *options, "-o", "sanitized", f"src/{name}.c", source,
+               "-lm"]
+    done = subprocess.run(command, cwd=library.folder, capture_output=True, text=True, timeout=500, check=False)
+    if "cannot find" in done.stderr and "san" in done.stderr:
+        pytest.skip("the compiler lacks the libraries of its sanitizers")
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(["./sanitized"], cwd=library.folder, capture_output=True, text=True, timeout=240, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("the thread sanitizer of this compiler does not run on this kernel")
+    assert (done.returncode, done.stderr) == (0, "") and "0 wrong" in done.stdout, done.stdout + done.stderr[:4000]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.campaign) for name in ALL])
+def test_address_and_undefined_sanitizers_find_no_error_in_exported_code(compiled, name):
+    """Inputs and outputs of the self-test have exactly their lengths."""
+    assert_sanitized(compiled(name), "address,undefined,float-divide-by-zero,float-cast-overflow", "test/self_test.c")
+
+
+@pytest.mark.parametrize("name", QUICK[-2:])
+def test_thread_sanitizer_finds_no_race_between_calls_of_exported_code(compiled, name):
+    """The self-test runs in four threads at once; its own counters become those of each thread."""
+    library = compiled(name)
+    own = (library.folder / "test" / "self_test.c").read_text(encoding="ascii")
+    own = own.replace("static int ", "static _Thread_local int ").replace("int main(void)", "static int self_test(void)")
+    (library.folder / "test" / "in_threads.c").write_text(own + IN_THREADS, encoding="ascii")
+    assert_sanitized(library, "thread", "test/in_threads.c", "-pthread")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.campaign) if name in LARGE else name for name in ALL])

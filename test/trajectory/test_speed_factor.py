@@ -86,6 +86,15 @@ def test_candidates_contain_every_joint_that_may_bind(most):
     assert not len(_candidates(np.array([[-0.9, 1.8, 0.0, 0.0], [-0.9, 0.0, 0.0, 1.8]]), 1.0))
 
 
+@pytest.mark.parametrize("power", range(4))
+def test_bounds_of_single_powers_are_exact(power):
+    """At the end of the last interval the bound of a L^k is its value: just above the limit it binds, below it does not."""
+    for value, count in ((1.001, 1), (-1.001, 1), (0.999, 0)):
+        alone = np.zeros((1, 4))
+        alone[0, power] = value / 2.5**power
+        assert len(_candidates(alone, 2.5)) == count
+
+
 def test_speed_factor_of_a_pendulum_matches_the_closed_form():
     """tau = J qdd + m g l sin q at L times the speed: L^2 = (T - m g l sin q) / (J qdd)."""
     J, mgl, q, qd, qdd, qddd = 2.0, 9.0, 0.4, 1.5, 3.0, -7.0
