@@ -52,7 +52,8 @@ class Bench:
 
     def __call__(self, function: str, *given, out: tuple[int, ...] | None = None):
         code = getattr(self.library, function)
-        code.restype = ctypes.c_int if function.startswith(("kinematics", "dynamics")) else ctypes.c_char_p
+        code.restype = (ctypes.c_int if function.startswith(("kinematics", "dynamics")) else
+                        ctypes.c_char_p if function.startswith("solver") or function == "bench_log" else None)
         found = np.full(out or (0,), np.nan, order="F")
         words = [x.encode() if isinstance(x, str) else np.ascontiguousarray(x, float).ctypes.data_as(DOUBLES)
                  if isinstance(x, (list, np.ndarray)) else x for x in given]

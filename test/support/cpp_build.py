@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STAND_INS = ROOT / "test" / "support" / "stand_ins"
+SANITIZE = "RNEA_TEST_SANITIZE"  # environment variable: sanitizers of compiled libraries, as "address,undefined"
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-O0", "-g0", "-fPIC", "-shared", f"-I{STAND_INS}")
 
 
@@ -25,7 +26,9 @@ def build_library(target: Path, *sources: str | Path, options: tuple[str, ...] =
         pytest.skip("no g++")
     unit = target.with_suffix(".cpp")  # headers such as Eigen's are read once
     unit.write_text("".join(f'#include "{ROOT / source}"\n' for source in sources), encoding="utf-8")
-    command = [compiler, f"-std={standard}", *FLAGS, str(unit), "-o", str(target), *options]
+    kinds = os.environ.get(SANITIZE)
+    sanitized = (f"-fsanitize={kinds}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1") if kinds else ()
+    command = [compiler, f"-std={standard}", *FLAGS, *sanitized, str(unit), "-o", str(target), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600.0)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(target))
