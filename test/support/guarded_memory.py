@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from rnea_ros.codegen.c_compiler import compiler
 
 SIDE = "RNEA_TEST_GUARD"  # environment variable: "after" (default), "before" or "mixed"
@@ -132,9 +134,11 @@ _library: list[ctypes.CDLL] = []
 
 def install(side: str = "") -> bool:
     """Let numpy use the allocator for all new arrays of this thread; return False where there is no compiler or interface."""
-    from numpy._core import _multiarray_umath as core
-
-    if not compiler():
+    try:
+        from numpy._core import _multiarray_umath as core
+    except ImportError:
+        from numpy.core import _multiarray_umath as core  # numpy 1
+    if not compiler() or np.lib.NumpyVersion(np.__version__) < "1.22.0":
         return False
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "guarded.c", Path(folder) / "guarded.so"

@@ -88,7 +88,7 @@ def test_candidates_contain_every_joint_that_may_bind(most):
 
 @pytest.mark.parametrize("power", range(4))
 def test_bounds_of_single_powers_are_exact(power):
-    """At the end of the last interval the bound of a L^k is its value: just above the limit it binds, below it does not."""
+    """Bounds of a L^k at the end of the last interval are its values: it binds just above the limit, and not just below."""
     for value, count in ((1.001, 1), (-1.001, 1), (0.999, 0)):
         alone = np.zeros((1, 4))
         alone[0, power] = value / 2.5**power
