@@ -126,7 +126,8 @@ class PlayedMotion:
     def values(self, arm: str) -> np.ndarray:
         """Return (samples, 6, n): effort, effort rate, velocity, acceleration, jerk, effort rate without gravity."""
         motion = np.array([(r.q, r.qd, r.qdd, r.qddd) for r in self.seen])
-        torque = np.array([torque_and_rates(arm, *sample) for sample in motion]) if arm else np.zeros_like(motion[:, :3])
+        torque = (np.array([torque_and_rates(judge(arm), *sample) for sample in motion]) if arm
+                  else np.zeros_like(motion[:, :3]))
         return np.concatenate((torque[:, :2], motion[:, 1:], torque[:, 2:]), axis=1)
 
 
@@ -148,12 +149,13 @@ def judge(arm: str) -> tuple[Any, Any]:
     return model, model.createData()
 
 
-def torque_and_rates(arm: str, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[Any, ...]:
-    """Torque, its rate, and the rate of the torque without gravity, (n,) each."""
-    by_q, by_qd, mass = pinocchio.computeRNEADerivatives(*judge(arm), q, qd, qdd)
-    tau = judge(arm)[1].tau.copy()
+def torque_and_rates(judge: tuple[Any, Any], q: np.ndarray, qd: np.ndarray, qdd: np.ndarray,
+                     qddd: np.ndarray) -> tuple[Any, ...]:
+    """Torque, its rate, and the rate of the torque without gravity, (n,) each. judge: model and data."""
+    by_q, by_qd, mass = pinocchio.computeRNEADerivatives(*judge, q, qd, qdd)
+    tau = judge[1].tau.copy()
     mass = np.triu(mass) + np.triu(mass, 1).T
-    rate, weight = by_q @ qd + by_qd @ qdd + mass @ qddd, pinocchio.computeGeneralizedGravityDerivatives(*judge(arm), q)
+    rate, weight = by_q @ qd + by_qd @ qdd + mass @ qddd, pinocchio.computeGeneralizedGravityDerivatives(*judge, q)
     return tau, rate, rate - weight @ qd
 
 

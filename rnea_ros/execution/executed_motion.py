@@ -170,10 +170,11 @@ class ExecutedMotion(ABC):
     control_steps : references (q, qd, qdd) of the last tick, one for each control period; the last is that of its sample
     message       : why a request is not done; empty if it is
     change_error  : why other limits or another payload cannot be kept; empty if they can
+    change_excess : excess of other limits until the motion has slowed down; empty if no limit is exceeded
     path          : path that it follows, where that is known from the beginning
     """
 
-    message = change_error = ""
+    message = change_error = change_excess = ""
     path: Path | None = None
 
     @property
@@ -374,6 +375,11 @@ class TrajectoryMotion(ExecutedMotion):
     def change_error(self) -> str:  # type: ignore[override]
         """Return why other limits or another payload cannot be kept; empty if they can."""
         return self.scaler.change_error
+
+    @property
+    def change_excess(self) -> str:  # type: ignore[override]
+        """Return the excess of other limits until the motion has slowed down; empty if no limit is exceeded."""
+        return self.scaler.change_excess
 
     def start(self, now: int) -> None:
         """Begin at time now [ns]."""

@@ -111,7 +111,7 @@ class TrajectoryExecutor:
                                      self._on_ready, self._start.clear, on_event, on_rejected)
         self._joint_names: Names = ()  # of the robot in use
         self.paused, self.override = False, 1.0
-        self._message = ""  # message of the scaler that was reported last
+        self._message = self._excess = ""  # message and excess of the scaler that were reported last
         self._missing_limits: dict[str, str] = {}  # warnings that were reported last, by quantity
         self._failed_ticks = 0  # consecutive
         self._first_chunk: ActionChunk | None = None  # newest one, while the motion that it begins is prepared
@@ -392,6 +392,9 @@ class TrajectoryExecutor:
             self._stop_for_change(motion, motion.change_error)
         elif self._message not in ("", before):
             self._on_event(False, f"the motion goes on as it was: {self._message}")
+        excess_before, self._excess = self._excess, motion.change_excess
+        if self._excess not in ("", excess_before):
+            self._on_event(False, f"motion {motion.number} slows down for new limits or another payload: {self._excess}")
 
     def _stop_for_change(self, motion: ExecutedMotion, reason: str) -> None:
         """Stop a motion that cannot be changed to new limits or another payload: it may not go on beyond them."""
@@ -413,7 +416,7 @@ class TrajectoryExecutor:
                 self._machine.refuse(goal, rejected)
 
     def _on_ready(self, motion: ExecutedMotion) -> None:
-        self._message = ""
+        self._message = self._excess = ""
         self._update_speed()
         self._wake()
 

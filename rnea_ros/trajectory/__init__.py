@@ -6,7 +6,7 @@
     limit_check         limits of a law between samples too; whether a path can be followed at all
     time_optimal        fastest s(t) on a path, inside all limits; interior_point: its solver
     scaled_plan         plan from timed waypoints; the motion that follows a plan as closely as the limits allow
-    time_scaling        rate at which that motion is played, which can be changed at any time
+    time_scaling        rate at which that motion is played, which can be changed at any time; braking: for new limits
     trajectory_scaler   one step per control period: pause, resume, override, other limits, another payload
     rolling_trajectory  whole trajectories for a controller, replaced from a splice point when they change
     chunk_spline        motion in time from a moving state through points to rest

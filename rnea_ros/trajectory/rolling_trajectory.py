@@ -198,7 +198,7 @@ class Rollout:
             self._states.append(scaler.rollout_state())
             if scaler.has_deferred or not (steers or scaler.is_settled):
                 self.due = min(self.due, t)
-            step = OPTIONS.step_s if scaler.time_scaling.steady else min(OPTIONS.step_s, scaler.time_scaling.left)
+            step = OPTIONS.step_s if scaler.time_scaling.steady else min(OPTIONS.step_s, scaler.time_scaling.cubic_left)
             if scaler.is_settled or not steers:
                 left = scaler.time_left if scaler.time_left < math.inf else 0.0
                 if not t < self.stop_at < t + left:

@@ -14,9 +14,11 @@ parabola, so three values determine its peak.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .braking import BrakingProblem
 from .constraints import BASIS_SIZE, Constraints
 from .time_law import TimeLaw, divide_intervals
 
@@ -44,17 +46,18 @@ class TimeScalingOptions:
     min_transition_s: float = 0.02
     max_transition_s: float = 0.5
     max_brake_s: float = 1.0
-    retry_share: float = 1 / 16  # transition times between two searches for a braking transition
-    n_later: int = 8  # number of later start times that a search tries
+    max_rate: float = 1.001  # rate above which velocities are not verified, so that a transition continues
+    min_braking_rate: float = 0.02  # rate below which no transition is optimized
+    min_braking_s: float = 5e-3  # rest of the law [s] below which none is
 
 
 OPTIONS = TimeScalingOptions()
+REPORTED_EXCESS = 1e-3  # share of a limit
 
 QUARTER_VALUES = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
 PARABOLA = np.array([[1.0, 0.0, 0.0], [-3.0, 4.0, -1.0], [2.0, -4.0, 2.0]])  # its coefficients from these values
 CONTROL_POINT = np.array([[-0.5, 2.0, -0.5]])  # its middle Bezier point from the same values
-# braking transitions, the gentlest first: (end rate over the largest permitted one, length over the transition time)
-BRAKES = tuple((share, length) for length in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0) for share in (1.0, 0.95, 0.85, 0.7))
+BRAKE_LENGTHS = (1.0, 1.5, 2.0, 3.0, 4.0)  # of the transitions that are tried first, in transition times
 
 
 def transition_time(constraints: Constraints) -> float:
@@ -96,6 +99,7 @@ class CoefficientTable:
         part = np.clip(self._breaks.searchsorted(since, side="right") - 1, 0, len(self._breaks) - 2)
         self.edges = self._breaks[part:part + 1]
         self.flat = np.empty((0, 3 * BASIS_SIZE, len(self._offset)))
+        self._speed = np.empty((0, 3))  # largest utilization of a velocity limit at rate 1
         self.extend(since + ahead)
 
     def extend(self, until: float) -> None:
@@ -105,24 +109,72 @@ class CoefficientTable:
         first, last = self._breaks.searchsorted((self.edges[-1], until))
         ends = self._breaks[first:last + 1]
         start, end = ends[:-1], ends[1:]
-        rows = self._sampled(start, end)
+        rows, speed = self._sampled(start, end)
         quarters = (QUARTER_VALUES @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(rows[:, 1::2].shape)
         error = (self._largest @ np.abs(rows[:, 1::2] - quarters)).max(axis=(1, 2), initial=0.0)
         splits = np.clip(np.ceil(np.cbrt(error / OPTIONS.max_parabola_error)), 1.0, OPTIONS.max_splits).astype(int)
         start, end, of = divide_intervals(start, end, splits)
-        rows, new = rows[of], splits[of] > 1
-        rows[new] = self._sampled(start[new], end[new])
+        rows, speed, new = rows[of], speed[of], splits[of] > 1
+        rows[new], speed[new] = self._sampled(start[new], end[new])
+        self._speed = np.concatenate((self._speed, speed))
         flat = (PARABOLA @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(len(rows), *self.flat.shape[1:])
         # offset for which the limits scaled by verified_level are symmetric
         flat[:, 0] -= self._offset * (1.0 - OPTIONS.verified_level)
         end[-1] = ends[-1]
         self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, flat))
 
-    def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return the coefficients at five equidistant points of each interval (intervals, 5, 7, constraints)."""
+    def _sampled(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients at five equidistant points of each interval (intervals, 5, 7, constraints).
+
+        Also return the largest utilization of a velocity limit at three of them (intervals, 3).
+        """
         motion = self.law.sample_intervals(start, end, 4).reshape(4, -1)
-        rows = self.constraints.coefficients_on_law(*motion)[..., self.included]
-        return rows.reshape(len(start), 5, *rows.shape[1:])
+        rows = self.constraints.coefficients_on_law(*motion)
+        speed = np.abs(rows[:, 1, ~self.included]).max(axis=1, initial=0.0).reshape(len(start), 5)[:, ::2]
+        rows = rows[..., self.included]
+        return rows.reshape(len(start), 5, *rows.shape[1:]), speed
+
+    def coefficients(self, sigma: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return the coefficients (samples, 7, constraints) at times of the law (samples,), or just before them."""
+        part, x = self._find(sigma, before)
+        flat = self.flat[part].reshape(len(sigma), 3, BASIS_SIZE, -1)
+        x = x[:, None, None]
+        return flat[:, 0] + x * (flat[:, 1] + x * flat[:, 2])
+
+    def peaks_at_edges(self, first: int, last: int) -> np.ndarray:
+        """Return by how much a utilization at rate 1 is larger at edges than beside them (last - first,)."""
+        begin, end = max(first - 1, 0), min(last, len(self.flat))
+        rows = self.flat[begin:end].reshape(end - begin, 3, BASIS_SIZE, -1)[:, :, [0, 1, 2, 4]].sum(axis=2)
+        start, middle, stop = (np.abs(rows[:, 0] + x * (rows[:, 1] + x * rows[:, 2])) for x in (0.0, 0.5, 1.0))
+        found = np.zeros(end - begin + 1)
+        found[:-1] = (start - middle).max(axis=1)
+        found[1:] = np.maximum(found[1:], (stop - middle).max(axis=1))
+        return found[first - begin:last - begin]
+
+    def velocity(self, sigma: np.ndarray) -> np.ndarray:
+        """Return the largest utilization of a velocity limit at rate 1 (samples,), zero if none is known."""
+        part, x = self._find(sigma)
+        start, middle, end = self._speed[part].T
+        return start * (1.0 - x) * (1.0 - 2.0 * x) + middle * 4.0 * x * (1.0 - x) + end * x * (2.0 * x - 1.0)
+
+    @property
+    def jumps(self) -> np.ndarray:
+        """Mask (constraints,) of the constraints that can change suddenly: they contain w."""
+        return np.asarray(self.flat[:, BASIS_SIZE - 1::BASIS_SIZE].any(axis=(0, 1)))
+
+    def describe(self, number: int) -> str:
+        """Return the name of a limit of this table for users; the one behind the last is velocity."""
+        included = np.flatnonzero(self.included)
+        return self.constraints.describe(int(included[number])) if number < len(included) else "velocity"
+
+    def _find(self, sigma: np.ndarray, before: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the intervals of times of the law, and the positions in them, 0 to 1; the table is extended as needed."""
+        if sigma[-1] > self.edges[-1]:
+            self.extend(float(sigma[-1]) + OPTIONS.table_margin_s)
+        part = np.minimum(self.edges[1:].searchsorted(sigma, side="right"), len(self.flat) - 1)
+        if before is not None:
+            part[before] = np.clip(self.edges.searchsorted(sigma[before]) - 1, 0, len(self.flat) - 1)
+        return part, np.minimum((sigma - self.edges[part]) / (self.edges[part + 1] - self.edges[part]), 1.0)
 
     def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Return utilizations (spans, samples, constraints); each input is (spans, samples), each span within one interval.
@@ -168,45 +220,85 @@ def powers(t: np.ndarray) -> np.ndarray:
     return result
 
 
+class Cubic(NamedTuple):
+    """Part of a transition in which the rate is a cubic of time: its length [s], and w and its derivative at its begin."""
+
+    length: float
+    w: float
+    slope: float
+
+
+class Excess(NamedTuple):
+    """Excess of new limits by a transition.
+
+    peak  : largest utilization; 1 or less: no limit is exceeded
+    limit : the most used limit, for users
+    time  : until all limits are kept [s]
+    """
+
+    peak: float = 0.0
+    limit: str = ""
+    time: float = 0.0
+
+    def describe(self) -> str:
+        """Return a description for users; empty if no limit is exceeded."""
+        if self.peak <= 1.0 + REPORTED_EXCESS:
+            return ""
+        return f"limits are exceeded for {self.time:.2f} s, most by {100.0 * (self.peak - 1.0):.1f} %: {self.limit}"
+
+
+NO_EXCESS = Excess()
+
+
 class TimeScaling:
     """State of a time scaling, and its current transition.
 
     sigma, k, kappa : time of the law [s], rate [-], and time derivative of the rate [1/s]
     end             : rate at the end of the transition
-    left            : time until the end of the transition [s]; 0: constant rate
     """
 
     def __init__(self, table: CoefficientTable, transition_time: float, sigma: float = 0.0, k: float = 1.0):
         self.table, self.transition_time = table, transition_time
         self.sigma, self.k, self.kappa = sigma, k, 0.0
         self.end = k
-        self.left = 0.0
-        self._cubic = (0.0, 0.0)  # w and its time derivative, now
+        self._max_end = 1.0  # largest rate at the end of a transition
+        self._pieces: tuple[Cubic, ...] = ()  # of the transition, from now on
         self._target, self._step = k, OPTIONS.first_step
-        self._searched: tuple[CoefficientTable | None, float] = None, 0.0  # table and sigma of the last search for a brake
         self._spans = np.linspace(0.0, transition_time, OPTIONS.n_spans + 1)
         self._powers = powers(self._spans)
 
     @property
     def steady(self) -> bool:
         """True if the rate is constant."""
-        return self.left <= 0.0
+        return not self._pieces
+
+    @property
+    def left(self) -> float:
+        """Time until the end of the transition [s]; 0: constant rate."""
+        return sum(piece.length for piece in self._pieces)
+
+    @property
+    def cubic_left(self) -> float:
+        """Time for which the rate remains the same cubic of time [s]; 0: constant rate."""
+        return self._pieces[0].length if self._pieces else 0.0
 
     @property
     def w(self) -> float:
         """Second derivative of the rate."""
-        return self._cubic[0] if self.left > 0.0 else 0.0
+        return self._pieces[0].w if self._pieces else 0.0
 
     @property
     def slope(self) -> float:
         """Third derivative of the rate."""
-        return self._cubic[1] if self.left > 0.0 else 0.0
+        return self._pieces[0].slope if self._pieces else 0.0
 
     @property
     def reach(self) -> float:
         """Value of sigma at the end of the transition."""
-        t, (w, j) = self.left, self._cubic
-        return self.sigma + t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
+        state = self.sigma, self.k, self.kappa
+        for piece in self._pieces:
+            state = _after(*state, piece, piece.length)
+        return state[0]
 
     def set_target_rate(self, target: float) -> None:
         """Start a transition whose end is nearer to a target rate, if it can be verified."""
@@ -216,111 +308,120 @@ class TimeScaling:
             return
         change = target - self.end
         end = target if abs(change) <= self._step else self.end + (self._step if change > 0.0 else -self._step)
+        end = min(end, self._max_end)
         if self._begin_verified(end):
             self._step = min(OPTIONS.step_growth * self._step, 1.0)
         else:
             self._step = max(OPTIONS.step_cut * self._step, OPTIONS.min_step)
 
-    def brake(self, table: CoefficientTable, most: float) -> bool:
-        """Change to the coefficients of other constraints, and slow down to `most`, the largest constant rate within them.
-
-        A current transition that satisfies the new limits continues. Otherwise the first of BRAKES within the limits is
-        started; if there is none, the one that exceeds the limits least among those that exceed none by more than the motion
-        without braking does. If there is none of these either (for instance while the motion decelerates at its rate limits),
-        braking is postponed if such a transition exists soon, or else the transition that exceeds the limits least is started.
-        All later transitions are verified with the new limits.
-
-        Return False if braking is postponed; the state is then unchanged.
-        """
-        if self.k <= most and self.steady:
-            self.table = table
-            return True
-        if table is self._searched[0] and self.sigma - self._searched[1] < OPTIONS.retry_share * self.transition_time:
-            return False  # the state has hardly changed since the last search
-        before, self.table, self._searched = self.table, table, (table, self.sigma)
-        best: tuple[tuple[bool, float], float, float, tuple[float, float]] | None = None
-        used = self._utilization(self._cubic, self.left)[1] if not self.steady and self.end <= most else None
-        if used is not None and is_within(used, OPTIONS.verified_level):
-            return True  # the current transition is within them
-        allowed = self._largest_without_braking()
-        for share, length in BRAKES:
-            end, H = share * min(self.k, most), min(length * self.transition_time, OPTIONS.max_brake_s)
-            cubic = self._cubic_to(end, H)
-            if cubic is None:
-                continue
-            t, values = self._utilization(cubic, H)
-            exceeds_more = bool((np.abs(values).max(axis=(0, 1)) > allowed).any())
-            excess = np.maximum(np.abs(values).max(axis=2) - OPTIONS.verified_level, 0.0)
-            mean_excess = float(((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum()) / self.transition_time
-            cost = exceeds_more, 2.0 * float(excess.max()) + mean_excess
-            if best is None or cost < best[0]:
-                best = cost, end, H, cubic
-            if is_within(values, OPTIONS.verified_level):
-                best = cost, end, H, cubic
-                break
-        if best is None or (best[0][0] and self._can_brake_soon(most, allowed)):
-            self.table = before
-            return False
-        _, self.end, self.left, self._cubic = best
-        return True
-
-    def _can_brake_soon(self, most: float, allowed: np.ndarray) -> bool:
-        """Return whether a transition that starts later, after motion at the current rate, stays within `allowed`."""
-        here, end = self.sigma, min(self.k, most)
-        try:
-            for later in range(1, OPTIONS.n_later + 1) if self.steady else ():
-                self.sigma = here + later * OPTIONS.retry_share * self.transition_time * self.k
-                for length in (1.0, 2.0, 4.0):
-                    H = min(length * self.transition_time, OPTIONS.max_brake_s)
-                    cubic = self._cubic_to(end, H)
-                    if cubic and (np.abs(self._utilization(cubic, H)[1]).max(axis=(0, 1)) <= allowed).all():
-                        return True
-        finally:
-            self.sigma = here
-        return False
-
-    def _largest_without_braking(self) -> np.ndarray:
-        """Return the largest utilization (constraints,) in the current transition and after it, at least `verified_level`.
-
-        It covers the interval of the law that the table contains.
-        """
-        table, largest = self.table, np.full(self.table.flat.shape[2], OPTIONS.verified_level)
-        if not self.steady:
-            largest = np.maximum(largest, np.abs(self._utilization(self._cubic, self.left)[1]).max(axis=(0, 1)))
-        edges = np.append(self.reach, table.edges[table.edges.searchsorted(self.reach, side="right"):])
-        if len(edges) > 1:
-            sigma = np.stack((edges[:-1], 0.5 * (edges[:-1] + edges[1:]), edges[1:]), axis=1)
-            k, zero = np.full(sigma.shape, self.end), np.zeros(sigma.shape)
-            largest = np.maximum(largest, np.abs(table.utilization(sigma, k, zero, zero)).max(axis=(0, 1)))
-        return largest
-
     def _begin_verified(self, end: float) -> bool:
         """Start the transition to a rate if it is within the limits at every instant; return whether it was started."""
-        cubic = self._cubic_to(end, self.transition_time)
-        if cubic is None or not is_within(self._utilization(cubic, self.transition_time)[1], OPTIONS.verified_level):
+        cubic = self._cubic_to(end, self.transition_time) if self.k < OPTIONS.max_rate else None
+        if cubic is None or not is_within(self._utilization((cubic,))[1], OPTIONS.verified_level):
             return False
-        self.end, self.left, self._cubic = end, self.transition_time, cubic
+        self.end, self._pieces = end, (cubic,)
         return True
 
-    def _cubic_to(self, end: float, H: float) -> tuple[float, float] | None:
-        """Return w and its time derivative at the start of the transition to a rate in time H [s]; None if k leaves 0 to 1."""
+    # ------------------------------------------------------------------ new limits
+
+    def brake(self, table: CoefficientTable, most: float) -> Excess | None:
+        """Change to the coefficients of other constraints, and slow down to `most`, the largest constant rate within them.
+
+        A current transition that satisfies the new limits continues. Otherwise the first of a few transitions within the
+        limits is started; if there is none, the one with the least excess, which braking.py computes. All later transitions
+        are verified with the new limits.
+
+        Return the excess of the new limits; None if no transition from 0 to 1 was found: the state is then unchanged.
+        """
+        before, self.table, self._max_end = (self.table, self._max_end), table, most
+        if self.k <= most and self.steady:
+            return NO_EXCESS
+        if self._pieces and self.end <= most and self._is_within_all(self._pieces):
+            return NO_EXCESS
+        used = self._used_now()
+        is_outside = bool((used > OPTIONS.verified_level).any())
+        candidates: list[tuple[tuple[Cubic, ...], float]] = []
+        for length in BRAKE_LENGTHS:
+            end = min(self.k, most)
+            cubic = self._cubic_to(end, min(length * self.transition_time, OPTIONS.max_brake_s))
+            if cubic is not None:
+                candidates.append(((cubic,), end))
+                if not is_outside and self._is_within_all((cubic,)):
+                    self.end, self._pieces = end, (cubic,)
+                    return NO_EXCESS
+        if self.k > OPTIONS.min_braking_rate and table.law.duration - self.sigma > OPTIONS.min_braking_s:
+            problem = BrakingProblem(table, self.sigma, self.k, self.kappa, most, used, self.transition_time)
+            profile = problem.solve()
+            if profile is not None:
+                candidates = [(tuple(Cubic(*piece) for piece in profile.cubics()), float(profile.k[-1]))]
+        if not candidates:
+            self.table, self._max_end = before
+            return None
+        excess, self._pieces, self.end = min(((self._excess(pieces), pieces, end) for pieces, end in candidates),
+                                             key=lambda found: found[0].peak)
+        return excess
+
+    def _used_now(self) -> np.ndarray:
+        """Return the present utilization (limits,) of what cannot jump, zero for the others, and last that of velocity."""
+        state = (np.array([[x]]) for x in (self.sigma, self.k, self.kappa, 0.0))
+        used = np.where(self.table.jumps, 0.0, np.abs(self.table.utilization(*state)[0, 0]))
+        return np.append(used, self.k * self.table.velocity(np.array([self.sigma])))
+
+    def _all_utilizations(self, pieces: tuple[Cubic, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Return times (spans, 3) [s] and utilizations (spans, 3, limits) of a transition, the last that of velocity."""
+        t, values, sigma, k = self._sampled(pieces)
+        velocity = k * self.table.velocity(sigma.ravel()).reshape(sigma.shape)
+        return t, np.concatenate((values, velocity[..., None]), axis=2)
+
+    def _is_within_all(self, pieces: tuple[Cubic, ...]) -> bool:
+        return is_within(self._all_utilizations(pieces)[1], OPTIONS.verified_level)
+
+    def _excess(self, pieces: tuple[Cubic, ...]) -> Excess:
+        """Return the excess of the limits by a transition."""
+        t, values = self._all_utilizations(pieces)
+        values = np.abs(values)
+        outside = np.flatnonzero(values.max(axis=(1, 2)) > 1.0)
+        number = int(values.max(axis=(0, 1)).argmax())
+        return Excess(float(values.max()), self.table.describe(number), float(t[outside[-1], 2]) if len(outside) else 0.0)
+
+    # ------------------------------------------------------------------ transitions
+
+    def _cubic_to(self, end: float, H: float) -> Cubic | None:
+        """Return the transition to a rate in time H [s]; None if k leaves 0 to 1."""
         k, kappa = self.k, self.kappa
         change = end - k
         w, j = (6.0 * change / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * change / H) / (H * H)
         turn = 2.0 * kappa / (j * H) if j else H  # the second zero of kappa; the first is the end
         if 0.0 < turn < H and not 0.0 <= k + turn * (kappa + turn * (w / 2.0 + turn * (j / 6.0))) <= 1.0:
             return None
-        return w, j
+        return Cubic(H, w, j)
 
-    def _utilization(self, cubic: tuple[float, float], H: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return times (spans, 3) [s] and utilizations (spans, 3, constraints) of a transition of length H [s]."""
-        (w, j), k, kappa = cubic, self.k, self.kappa
-        polynomials = np.array(((self.sigma, k, kappa / 2.0, w / 6.0, j / 24.0), (k, kappa, w / 2.0, j / 6.0, 0.0),
-                                (kappa, w, j / 2.0, 0.0, 0.0), (w, j, 0.0, 0.0, 0.0)))
-        t = self._cut(polynomials, H)
-        t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
-        motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
-        return t, self.table.utilization(*motion)
+    def _utilization(self, pieces: tuple[Cubic, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Return times (spans, 3) [s] and utilizations (spans, 3, constraints) of a transition."""
+        return self._sampled(pieces)[:2]
+
+    def _sampled(self, pieces: tuple[Cubic, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return times [s], utilizations (spans, 3, constraints), sigma and k of a transition, (spans, 3) each but these."""
+        sigma, k, kappa = self.sigma, self.k, self.kappa
+        if len(pieces) == 1:
+            H, w, j = pieces[0]
+            polynomials = _polynomials(sigma, k, kappa, w, j)
+            t = self._cut(polynomials, H)
+            t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
+            motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
+            return t, self.table.utilization(*motion), motion[0], motion[1]
+        # the parts of an optimized transition end at the edges of the table
+        h, w, j = np.array(pieces).T
+        kappas = kappa + np.cumsum(h * (w + 0.5 * h * j))
+        kappas = np.concatenate(([kappa], kappas[:-1]))
+        rates = np.concatenate(([k], k + np.cumsum(h * (kappas + h * (w / 2.0 + h * j / 6.0)))[:-1]))
+        sigmas = sigma + np.cumsum(h * (rates + h * (kappas / 2.0 + h * (w / 6.0 + h * j / 24.0))))
+        if sigmas[-1] > self.table.edges[-1]:
+            self.table.extend(float(sigmas[-1]) + OPTIONS.table_margin_s)
+        polynomials = _polynomials(np.concatenate(([sigma], sigmas[:-1])), rates, kappas, w, j)
+        local = h[:, None] * np.array([0.0, 0.5, 1.0])
+        motion = np.einsum("apn,pns->ans", polynomials, powers(local.ravel()).reshape(5, *local.shape))
+        return (np.cumsum(h) - h)[:, None] + local, self.table.utilization(*motion), motion[0], motion[1]
 
     def _cut(self, polynomials: np.ndarray, H: float) -> np.ndarray:
         """Return the boundaries [s] of the spans of a transition of length H [s]."""
@@ -346,26 +447,39 @@ class TimeScaling:
         """
         if self.k > factor:
             return False
-        before = self.table, self.sigma, self.k, self.kappa, self.end
-        self.table = table
-        self.sigma, self.k, self.kappa, self.end = (x / factor for x in before[1:])
+        before = self.table, self._max_end, self.sigma, self.k, self.kappa, self.end
+        self.table, self._max_end = table, 1.0
+        self.sigma, self.k, self.kappa, self.end = (x / factor for x in before[2:])
         if self.steady:
             self.end = self.k
         elif not self._begin_verified(min(self.end, 1.0)):
-            self.table, self.sigma, self.k, self.kappa, self.end = before
+            self.table, self._max_end, self.sigma, self.k, self.kappa, self.end = before
             return False
         return True
 
     def advance(self, dt: float) -> None:
         """Advance the state by dt [s]."""
-        t = min(dt, self.left)
-        if t > 0.0:
-            w, j = self._cubic
-            self.sigma += t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
-            self.k += t * (self.kappa + t * (w / 2.0 + t * (j / 6.0)))
-            self.kappa += t * (w + t * (j / 2.0))
-            self._cubic = (w + t * j, j)
-            self.left -= t
-        if self.left <= 0.0:
-            self.k, self.kappa, self.left = self.end, 0.0, 0.0
-            self.sigma += (dt - t) * self.k
+        while self._pieces and dt > 0.0:
+            piece, *later = self._pieces
+            t = min(dt, piece.length)
+            self.sigma, self.k, self.kappa = _after(self.sigma, self.k, self.kappa, piece, t)
+            rest = piece.length - t
+            self._pieces = (Cubic(rest, piece.w + t * piece.slope, piece.slope), *later) if rest > 0.0 else tuple(later)
+            dt -= t
+        if not self._pieces:
+            self.k, self.kappa = self.end, 0.0
+            self.sigma += dt * self.k
+
+
+def _after(sigma: float, k: float, kappa: float, piece: Cubic, t: float) -> tuple[float, float, float]:
+    """Return sigma, k, kappa after a time t [s] in a part of a transition."""
+    _, w, j = piece
+    return (sigma + t * (k + t * (kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0)))),
+            k + t * (kappa + t * (w / 2.0 + t * (j / 6.0))), kappa + t * (w + t * (j / 2.0)))
+
+
+def _polynomials(sigma: Any, k: Any, kappa: Any, w: Any, j: Any) -> np.ndarray:
+    """Return the coefficients (4, 5, ...) of sigma, k, kappa, w as polynomials of time."""
+    zero = np.zeros_like(w)
+    return np.array(((sigma, k, kappa / 2.0, w / 6.0, j / 24.0), (k, kappa, w / 2.0, j / 6.0, zero),
+                     (kappa, w, j / 2.0, zero, zero), (w, j, zero, zero, zero)))

@@ -6,10 +6,9 @@ payload are handled outside the tick:
 
 1. The new constraints are evaluated along the rest of the law, and speed_factor.py gives the largest constant rate inside
    them, with a small margin.
-2. Braking to that rate begins at once, with a transition inside the new limits if one of a family is. Else it is one that
-   exceeds no limit by more than the motion would without it, now or a little later, or the one that exceeds them least. Each
-   transition after it is verified with the new limits. As soon as the rate is small enough the law slowed to that rate takes
-   over.
+2. Braking to that rate begins at once, with a transition inside the new limits if there is one, else with the one that
+   exceeds them least (braking.py); `change_excess` reports by how much. Each transition after it is verified with the new
+   limits. As soon as the rate is small enough the law slowed to that rate takes over.
 3. Then the rest of the motion is solved for anew, from a point a little ahead; of a long one first the next horizon, which is
    fast. Both laws pass that point with the same sd and sdd, so the new one takes over there without a step, at any rate.
 
@@ -17,7 +16,7 @@ Guaranteed, while model, limits and path stay as they are: every limit at every 
 that any motion that was begun can be continued, and can come to rest: in the worst case at the goal. Not guaranteed: a time to
 come to rest, since where the fastest motion brakes with full torque nothing brakes harder; and anything about a robot that
 differs from its model. After a sudden change to tighter limits or a heavier payload the motion may exceed them until step 2 is
-done: where the state at the change is outside, or no transition is inside.
+done: while step 1 is computed, where the state at the change is outside, or where no transition is inside.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from .limit_check import check_limits, check_rest, largest_rate, steady_rate
 from .path import Path
 from .scaled_plan import ScaledPlan, follow_plan, replan_from, replan_horizon
 from .time_law import TimeLaw
-from .time_optimal import CHECKED_LEVEL, Progress
+from .time_optimal import Progress
 from .time_scaling import CoefficientTable, TimeScaling, transition_time
 
 LEAD_S = 0.4  # of law time between the request of a new law and its beginning; longer once that was not enough
@@ -121,7 +120,7 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     """
     if sigma >= current.law.duration:
         raise InputError("the motion is at its end: other limits are for the next one")
-    check_rest(constraints, CHECKED_LEVEL, float(current.law.at(sigma)[0]))
+    check_rest(constraints, SLOWED_LEVEL, float(current.law.at(sigma)[0]))
     table = CoefficientTable(constraints, current.law, sigma, TABLE_S)
     rest = current.law.segment(sigma, current.law.duration)
     check = check_limits(constraints, rest, SLOWED_LEVEL)
@@ -180,6 +179,7 @@ class PlaybackState:
     assessed      : constraints with their assessment, for the next tick
     slower        : slower law that waits for a rate small enough
     handover      : law that waits for its point
+    excess        : excess of the newest limits, for users; empty if no limit is exceeded
     lead          : law time between the request of a law and its beginning [s]
     horizon_first : whether the next horizon is replanned first
     deferred      : request to the worker that a tick of a rollout would have made
@@ -193,6 +193,7 @@ class PlaybackState:
     assessed: tuple[Constraints, Assessment] | None = None
     slower: tuple[ScaledPlan, CoefficientTable] | None = None
     handover: Handover | None = None
+    excess: str = ""
     lead: float = LEAD_S
     horizon_first: bool = True
     deferred: Callable[[], None] | None = None
@@ -284,6 +285,11 @@ class TrajectoryScaler:
         return self._state.current
 
     @property
+    def change_excess(self) -> str:
+        """Excess of the limits after their last change, for users; empty if no limit is exceeded."""
+        return self._state.excess
+
+    @property
     def max_rate(self) -> float:
         """Largest rate inside new limits, until the rate has come down to it; else 1."""
         return self._state.max_rate
@@ -342,8 +348,10 @@ class TrajectoryScaler:
         if state.assessed is not None:
             constraints, (factor, table, slower) = state.assessed
             if scaling.steady and scaling.sigma == 0.0:
-                scaling.table = table
-            elif not scaling.brake(table, factor):
+                scaling.table, state.excess = table, ""
+            elif (excess := scaling.brake(table, factor)) is not None:
+                state.excess = excess.describe()
+            else:
                 return  # braking begins later
             state.constraints, state.max_rate, state.slower, state.assessed = constraints, factor, slower, None
             if slower is None:

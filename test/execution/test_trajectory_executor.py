@@ -276,6 +276,7 @@ def test_new_limits_and_payload_during_a_motion_are_kept():
     sim.settle()
     sim.play(0.6)
     loaded = ROBOT.with_payload("link7", 0.2)
+    assert any("slows down for new limits or another payload: limits are exceeded for" in text for text in sim.events)
     changed = len(sim.samples)
     sim.executor.set_robot(loaded, tight)
     sim.settle()

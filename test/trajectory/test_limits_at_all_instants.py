@@ -11,14 +11,19 @@ import pytest
 pytest.importorskip("pinocchio")
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmark"))
 
+from itertools import pairwise
+
 import instants
+import limit_changes
 import numpy as np
+import pinocchio
 
 from rnea_ros import Robot
 from rnea_ros.trajectory.limit_check import steady_rate
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.node_bench import ARM
+from support.scaling_cases import urdf
 
 
 @pytest.mark.parametrize("seed", [1, 8, 147, 202])
@@ -44,3 +49,31 @@ def test_constant_rate_of_short_motions_keeps_the_velocity_limits():
         assert rate * peak <= 1.0 + 1e-9
         slowed += abs(rate * peak - 1.0) < 1e-6
     assert slowed > 20 and kept  # where velocity binds
+
+
+@pytest.mark.parametrize("seed", [1, 5, 8])
+def test_new_limits_are_exceeded_hardly_more_than_by_the_best_possible_motion(seed):
+    """Payloads and limits that come at a random instant (benchmark/limit_changes.py), also while the rate changes.
+
+    Torques and their rates are Pinocchio's; IPOPT computes the bound. A torque counts from its value at the change, or from 1.
+    """
+    pytest.importorskip("casadi")
+    case = limit_changes.Case(seed)
+    model = pinocchio.buildModelFromUrdf(str(urdf(case.arm)))
+    if case.mass:
+        joint = next(frame.parentJoint for frame in model.frames if frame.name == limit_changes.ARMS[case.arm])
+        model.appendBodyToJoint(joint, pinocchio.Inertia(case.mass, np.array(limit_changes.PAYLOAD_CENTER), np.zeros((3, 3))),
+                                pinocchio.SE3.Identity())
+    references, _ = case.play(1.0)
+    judge = model, model.createData()
+    torques = np.array([instants.torque_and_rates(judge, r.q, r.qd, r.qdd, r.qddd)[:2] for r in references])
+    used = np.abs(torques / np.array(case.constraints.limits)[:2]).swapaxes(0, 1)
+    tau, tau_rate = used[:, 1:]
+    excess = max(float((tau - np.maximum(used[0, 0], 1.0)).max()), float(tau_rate.max()) - 1.0, 0.0)
+    least = case.least(references[0], 50)
+    print(f"excess {excess:.4f}, least possible {least:.4f}")
+    assert excess < least + 0.03
+    dt = np.diff([r.t for r in references])[:, None]
+    gained = np.diff([r.qd for r in references], axis=0) - 0.5 * dt * np.array(
+        [a.qdd + b.qdd for a, b in pairwise(references)])
+    assert np.abs(gained).max() < 5e-3  # no jump of the speed

@@ -278,35 +278,25 @@ def test_wider_limits_during_a_motion_make_it_faster(motion, solved):
     assert played.duration < 0.97 * motion.fastest.duration
 
 
-@pytest.mark.parametrize(("mass", "when"), [(0.3, 0.8), (0.8, 0.8), (0.8, 0.95), (0.8, 3.3)])
-def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, solved, mass, when):
-    """Braking begins at once; the utilization is not larger than at the change, and exceeds 1 for less than 50 ms.
+@pytest.mark.parametrize(("mass", "when", "begin", "outside"), [
+    (0.3, 0.8, 0.005, 30), (0.8, 0.8, 0.005, 50), (0.8, 0.25, 0.005, 50), (0.8, 0.3, 0.005, 50), (0.8, 0.95, 0.0, 0),
+    (0.8, 3.3, 0.0, 50), (0.8, 1.05, 0.0, 0), (0.8, 1.1, 0.06, 100), (0.8, 2.6, 0.05, 600)])
+def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, solved, mass, when, begin, outside):
+    """Braking begins at once; the utilization is hardly larger than at the change, and exceeds 1 for a limited time [ms].
 
-    The motion does not decelerate at a limit of its torque rates then.
+    From 1.1 s and from 2.6 s on, the motion decelerates at its limits.
     """
     robot = motion.robot.with_payload("link7", mass, (0.0, 0.0, 0.05))
     loaded = motion.constraints(motion.path)
     loaded.dynamics = PathDynamics(robot)
-    played = PlayedMotion(again(solved), [(when, lambda r: r.change(loaded))])
+    scaler = again(solved)
+    played = PlayedMotion(scaler, [(when, lambda r: r.change(loaded))])
     ended(motion, played)
     used = played.used(robot, motion.limits)[played.changes[0]:].max(axis=1)
-    assert used.max() <= max(used[0], 1.0) + 0.01
-    assert (used > 1.0 + TOLERANCE).sum() < 50  # ms
-    assert played.duration < 1.25 * motion.fastest.duration
-
-
-@pytest.mark.parametrize("when", [1.05, 1.1, 2.6])
-def test_payload_while_a_motion_decelerates_at_a_limit_exceeds_limits_as_little_as_documented(motion, solved, when):
-    """docs/scaling_node_controller.md: by 0.3 more than at the change, for 0.4 s."""
-    robot = motion.robot.with_payload("link7", 0.8, (0.0, 0.0, 0.05))
-    loaded = motion.constraints(motion.path)
-    loaded.dynamics = PathDynamics(robot)
-    played = PlayedMotion(again(solved), [(when, lambda r: r.change(loaded))])
-    ended(motion, played)
-    used = played.used(robot, motion.limits)[played.changes[0]:].max(axis=1)
-    assert used.max() <= max(used[0], 1.0) + 0.3
-    assert (used > 1.0 + TOLERANCE).sum() <= 400  # ms
-    assert (used[400:] <= 1.0 + TOLERANCE).all()  # within the limits from then on
+    assert used.max() <= max(used[0], 1.0) + max(begin, TOLERANCE)
+    assert (used > 1.0 + TOLERANCE).sum() <= outside
+    assert ("most by" in scaler.change_excess) == (used.max() > 1.001)
+    assert played.duration < 1.3 * motion.fastest.duration
 
 
 def test_payload_too_heavy_to_hold_is_rejected(motion, solved):
