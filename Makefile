@@ -118,20 +118,20 @@ $(DONE)-generators: rnea_msgs/pyproject.toml rnea_msgs/jazzy.txt $(DONE)-basic  
 demo: package
 	@$(BIN)/rnea demo
 
+LINT := $(BIN)/ruff check && $(BIN)/mypy && $(BIN)/codespell
 lint: env
 	@echo '[lint] ruff, mypy, codespell (25 s)'
-	@$(BIN)/ruff check
-	@$(BIN)/mypy
-	@$(BIN)/codespell
+	@$(LINT)
 
 # Each file runs in one process, since its tests share nodes; test/conftest.py sorts the longest files first.
+# PYTEST_ADDOPTS adds options: PYTEST_ADDOPTS='--durations 30', or '--account' for the processor time of each file.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# Lint needs one processor. Meanwhile another compiles the tests, which each process of pytest would do for itself.
+# Lint uses one processor, beside the tests. Meanwhile the other one compiles them, which each process of pytest would do for itself.
 test: env
-	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null & $(MAKE) --no-print-directory lint && wait
-	@echo '[test] pytest, $(JOBS) at a time'
-	@$(PYTEST)
+	@echo '[test] ruff, mypy, codespell, and pytest, $(JOBS) at a time'
+	@{ $(LINT); } & lint=$$!; $(BIN)/python -m pytest --collect-only --quiet > /dev/null; \
+	    $(PYTEST); failed=$$?; wait $$lint || { echo 'make lint fails, see above'; exit 1; }; exit $$failed
 
 # Ten times as many random robots and samples, and the tests that take too long for every change.
 campaign: env

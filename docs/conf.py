@@ -21,7 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sp
 root_doc = "docs/site"
 include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst",
                     "QUALITY_DECLARATION.md"]
-exclude_patterns = ["docs/api/templates"]
+exclude_patterns = ["docs/api/templates", ".*", "build"]  # environments and builds have 100 000 files to walk through
 html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["tables.js"]
 html_extra_path = ["root"]  # index.html, which opens the front page
 

@@ -1,5 +1,6 @@
 """Settings for all tests: a folder of kernels for each run, the order of files, campaign tests, memory of finished files."""
 
+import importlib
 import os
 import shutil
 import sys
@@ -16,11 +17,15 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 # other workers without work.
 WAITING = ("demo", "nodes", "rnea_rqt")
 COMPUTING = ("robots", "project", "export", "identification", "gait", "codegen", "estimation", "trajectory", "planning")
-LONGEST = ("test_scaling_node", "test_timings", "test_demo", "test_scaling_node_life", "test_dynamics_node_input",
-           "test_controller_motions_node", "test_platform_topics_node", "test_external_effort_node", "test_combinations_node",
-           "test_plants_node", "test_other_distributions",
-           "test_parallel_robots", "test_closed_loops", "test_derivatives_of_robots", "test_floating_base",
-           "test_sensitivities", "test_invariants", "test_readme", "test_site", "test_typing", "test_fuzz")
+# Files that take most processor time: those with nodes, then the others.
+LONGEST = ("test_demo", "test_scaling_node", "test_scaling_node_life", "test_controller_motions_node", "test_policy_node",
+           "test_combinations_node", "test_timings", "test_closed_loop_node", "test_dynamics_node_life", "test_plants_node",
+           "test_platform_topics_node", "test_external_effort_node", "test_dynamics_node_input", "test_other_distributions",
+           "test_readme", "test_dynamics_plugins", "test_inverse_dynamics_controller", "test_site", "test_random_combinations",
+           "test_planning_arms", "test_export", "test_parallel_robots", "test_moveit_adapter", "test_program",
+           "test_derivatives_of_robots", "test_closed_loops", "test_floating_base", "test_sensitivities", "test_invariants",
+           "test_protocol", "test_pickling", "test_flexible_links", "test_general_robot", "test_c_compiler", "test_typing",
+           "test_fuzz", "test_torque_rate")
 
 # One thread for linear algebra: the matrices are small, and threads that wait for each other beside other workers took three
 # quarters of the processor time of tests of identification. Before numpy is imported; processes of tests inherit it.
@@ -28,9 +33,15 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 # Tests of these folders and files run kernels as users do. The others compile more than they evaluate, and LLVM would take
-# half of their time: they run the same instructions, compiled without optimisation. `make campaign` optimises everywhere.
-OPTIMIZED = ("codegen", "execution", "export", "gait", "interop", "nodes", "planning", "project", "test_golden")
+# half of their time: they run the same instructions, compiled without optimisation, in C as well (QUICK_CC). `make campaign`
+# optimises everywhere.
+OPTIMIZED = ("codegen", "controllers", "execution", "export", "gait", "interop", "planning", "test_golden")
 OPTIMIZATION = "RNEA_ROS_OPTIMIZATION"
+QUICK_CC = """#!/bin/sh
+for word; do shift; [ "$word" = -O2 ] && word=-O0; set -- "$@" "$word"; done
+exec cc "$@"
+"""
+COARSE_DPI = 15.0  # of pictures in most tests
 
 # Folders of this run, which the first process makes: workers, and the processes that they start, inherit them.
 FOLDERS: list[str] = []
@@ -39,12 +50,14 @@ if not IS_WORKER:
     os.environ["RNEA_ROS_CACHE"] = FOLDERS[-1]  # each kernel is compiled once
     FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_programs_"))
     os.environ["RNEA_TEST_PROGRAMS"] = FOLDERS[-1]  # and each program in C++
+    quick_cc = Path(FOLDERS[-1]) / "cc"
+    quick_cc.write_text(QUICK_CC, encoding="utf-8")
+    quick_cc.chmod(0o755)
     # Where Python may not write bytecode beside the sources, some hundred processes would each compile all that they import,
     # which takes longer than most of them run.
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         sys.dont_write_bytecode = False
         sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / "build" / "bytecode")
-
 
 
 def pytest_unconfigure() -> None:
@@ -96,6 +109,30 @@ def _optimization(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not {request.path.parent.name, request.path.stem} & set(OPTIMIZED) and "RNEA_TEST_SEEDS" not in os.environ:
             patch.setenv(OPTIMIZATION, "0")
+            if shutil.which("cc"):
+                patch.setenv("CC", str(Path(os.environ["RNEA_TEST_PROGRAMS"]) / "cc"))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _coarse_pictures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Draw pictures with few pixels and without automatic layout, which takes longer than most tests.
+
+    Tests of `io` and `project` draw them as users do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name not in ("io", "project") and "RNEA_TEST_SEEDS" not in os.environ:
+            figures = importlib.import_module("rnea_ros.io.figures")
+            made = figures.new_figure
+
+            def new_figure(width: float, height: float) -> Any:
+                figure = made(width, height)
+                figure.set_layout_engine("none")
+                saved = figure.savefig
+                figure.savefig = lambda path, dpi=0.0, **more: saved(path, dpi=COARSE_DPI, **more)
+                return figure
+
+            patch.setattr(figures, "new_figure", new_figure)
         yield
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 FOLDER = "RNEA_ROS_CACHE"
 LIMIT = 256 << 20
+SCANS_PER_LIMIT = 64  # the folder is measured once for each LIMIT / SCANS_PER_LIMIT bytes written, by any process, on average
 OURS = re.compile(r"[0-9a-f]{64}\.o|rnea_\w+\.part")  # names of files here, whole and half written
 TRACED = ("algebra", "algorithms", "codegen", "inertial", "model", "robots")  # folders that determine the traced programs
 _MAGIC = b"rnea_ros object 1\n"
@@ -116,12 +117,22 @@ def _write(file: Path, code: bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             stream.write(_MAGIC + hashlib.sha256(code).digest() + code)
         os.replace(temporary, file)
-        _trim(file.parent)
+        if _is_scan_due(file, len(code)):
+            _trim(file.parent)
     except OSError as error:
         _unusable(error)
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _is_scan_due(file: Path, size: int) -> bool:
+    """Return whether to measure the folder after this file: for a share of all files that is proportional to their size.
+
+    Measuring after every file would take a time that is quadratic in their number. File names are uniform digests, so that
+    processes that write one file each take their turn as well.
+    """
+    return int(file.name[:8], 16) * (LIMIT // SCANS_PER_LIMIT) < size << 32
 
 
 def _trim(where: Path) -> None:

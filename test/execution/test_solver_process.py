@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -27,13 +28,27 @@ from support.overspeed_motion import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
 WAIT = 60.0  # s; deadline
 
 
-@pytest.fixture
-def solver():
+@contextmanager
+def solver_process_of_a_test():
     made = SolverProcess(lambda is_ok, message: made.events.append(message))
     made.events = []
     yield made
     made.shutdown()
     assert made.pid is None or gone(made.pid)
+
+
+@pytest.fixture
+def solver():
+    """Return a solver that the test may kill."""
+    with solver_process_of_a_test() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Return a solver that stays alive."""
+    with solver_process_of_a_test() as made:
+        yield made
 
 
 def gone(pid: int) -> bool:
@@ -98,36 +113,36 @@ def until(condition):
         time.sleep(0.005)
 
 
-def test_solver_process_returns_the_same_results_as_this_process(solver):
+def test_solver_process_returns_the_same_results_as_this_process(shared):
     plan = plan_from_waypoints(POINTS, np.linspace(0.0, DURATION, 4))
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
-    assert solver.submit(partial(compile_kernels, DYNAMICS)).result(WAIT) is None
+    assert shared.submit(partial(compile_kernels, DYNAMICS)).result(WAIT) is None
     slow = plan.slower(0.2)
     for work in (partial(assess, constraints, plan, 0.0), partial(next_law, constraints, slow, 0.3, plan, True, 0.0)):
-        mine, found = work(), solver.submit(work).result(WAIT)
+        mine, found = work(), shared.submit(work).result(WAIT)
         assert type(found) is type(mine)
         np.testing.assert_array_equal(found.table.flat, mine.table.flat)
         np.testing.assert_array_equal(found.table.law.coefficients, mine.table.law.coefficients)
     assert found.motion.law is found.table.law and found.at == 0.3
 
 
-def test_all_requests_use_one_separate_process(solver):
-    first = solver.submit(pid).result(WAIT)
-    assert first == solver.pid == solver.submit(pid).result(WAIT) != os.getpid() and not solver.events
+def test_all_requests_use_one_separate_process(shared):
+    first = shared.submit(pid).result(WAIT)
+    assert first == shared.pid == shared.submit(pid).result(WAIT) != os.getpid() and not shared.events
 
 
 @pytest.mark.parametrize(("work", "error"), [(fails, InputError("no")), (breaks, ZeroDivisionError("none"))])
-def test_errors_of_the_solver_process_are_raised(solver, work, error):
+def test_errors_of_the_solver_process_are_raised(shared, work, error):
     with pytest.raises(type(error), match=str(error)):
-        solver.submit(work).result(WAIT)
-    assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
+        shared.submit(work).result(WAIT)
+    assert shared.submit(pid).result(WAIT) == shared.pid and not shared.losses
 
 
-def test_requests_that_cannot_be_pickled_fail_alone(solver):
+def test_requests_that_cannot_be_pickled_fail_alone(shared):
     for work in (lambda progress: 1, lambda_of):  # request and result
         with pytest.raises(Exception, match=r"pickle|local object"):
-            solver.submit(work).result(WAIT)
-    assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
+            shared.submit(work).result(WAIT)
+    assert shared.submit(pid).result(WAIT) == shared.pid and not shared.losses
 
 
 def test_crashed_solver_is_restarted_and_the_request_repeated(solver, tmp_path):
@@ -149,18 +164,18 @@ def test_solver_that_ends_between_two_requests_is_replaced(solver):
     assert solver.submit(pid).result(WAIT) == solver.pid != first
 
 
-def test_newest_request_interrupts_and_replaces_older_ones(solver, tmp_path):
+def test_newest_request_interrupts_and_replaces_older_ones(shared, tmp_path):
     """Running work is interrupted, and queued requests are not started."""
     begun = tmp_path / "begun"
-    old = solver.submit(partial(works_on, begun))
+    old = shared.submit(partial(works_on, begun))
     until(begun.exists)
-    never = solver.submit(breaks)
-    new = solver.submit(pid)
-    assert new.result(WAIT) == solver.pid
+    never = shared.submit(breaks)
+    new = shared.submit(pid)
+    assert new.result(WAIT) == shared.pid
     for given_up in (old, never):
         with pytest.raises(NoLaw, match="replaced by a newer one"):
             given_up.result(WAIT)
-    assert not solver.losses
+    assert not shared.losses
 
 
 def test_solver_that_does_not_react_to_cancellation_is_killed(solver, tmp_path, monkeypatch):
@@ -209,11 +224,11 @@ def test_shutdown_does_not_wait_for_a_result(tmp_path):
     assert gone(child) and not solver.losses
 
 
-def test_signals_to_the_process_group_do_not_end_the_solver(solver):
-    child = solver.submit(pid).result(WAIT)
+def test_signals_to_the_process_group_do_not_end_the_solver(shared):
+    child = shared.submit(pid).result(WAIT)
     for which in (signal.SIGINT, signal.SIGTERM):
         os.kill(child, which)
-    assert solver.submit(pid).result(WAIT) == child and os.getpgid(child) != os.getpgid(0)
+    assert shared.submit(pid).result(WAIT) == child and os.getpgid(child) != os.getpgid(0)
 
 
 @pytest.mark.parametrize("busy", [False, True])

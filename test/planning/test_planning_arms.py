@@ -109,7 +109,7 @@ def seven_joint_arm(rng: np.random.Generator) -> Robot:
     return Robot.from_urdf(f'<robot name="arm">{text}</robot>')
 
 
-@pytest.mark.parametrize("seed", [3, 5])
+@pytest.mark.parametrize("seed", [3, pytest.param(5, marks=pytest.mark.campaign)])
 def test_smooth_plan_takes_no_longer_than_tolerance_allows(seed):
     """The tolerance refers to the fastest motion that is found, also with few knots.
 

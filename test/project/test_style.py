@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,15 @@ def words_of(text: str) -> list[str]:
     return [f"{split.count(chr(10), 0, found.start()) + 1}: {found[0]}" for found in WORDS.finditer(split)]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def docstrings(path: Path) -> list[tuple[str, str]]:
     """Return the name and docstring of everything that has one."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef
+    nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef
                                                            | ast.AsyncFunctionDef)]
     return [(getattr(node, "name", "module"), text) for node in nodes if (text := ast.get_docstring(node))]
 
@@ -83,7 +89,7 @@ def test_parameter_descriptions_state_what_they_set():
 def test_class_names_are_unique():
     owners = defaultdict(set)
     for path in files("rnea_ros"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 owners[node.name].add(path.relative_to(ROOT).as_posix())
     assert not {name: sorted(paths) for name, paths in owners.items() if len(paths) > 1}
@@ -91,9 +97,10 @@ def test_class_names_are_unique():
 
 def definitions(tree: ast.Module) -> set[str]:
     """Return the private names that a module defines: functions, classes, variables, attributes of self, slots."""
-    found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    nodes = list(ast.walk(tree))
+    found = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    found |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    found |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     return {name for name in found if name.startswith("_") and not name.startswith("__")}
 
 
@@ -107,7 +114,7 @@ def private_uses(tree: ast.Module) -> list[tuple[str, int]]:
 
 def test_private_attributes_are_used_in_their_module():
     """Copies and comparisons of objects of one class are inside its module; attributes of foreign packages do not count."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files("rnea_ros")}
+    trees = {path: parsed(path) for path in files("rnea_ros")}
     own = {path: definitions(tree) for path, tree in trees.items()}
     package = set().union(*own.values())
     found = [f"{path.relative_to(ROOT)}:{line}: {name}" for path, tree in trees.items() for name, line in private_uses(tree)

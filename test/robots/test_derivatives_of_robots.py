@@ -17,6 +17,7 @@ from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, ran
 from support.oracles import deviation, difference, worst
 from support.parallel_machines import planar_3rrr
 from support.robot_kinds import BASE, after, base_acceleration, case, each_kind, loads_on, motion_of, steady, whole_motion
+from support.robots import seeds
 
 
 def steady_loads(one):
@@ -120,7 +121,7 @@ def pentagon(seed):
     return polygon([(0.5 * np.cos(a), 0.5 * np.sin(a)) for a in angles])
 
 
-LOOPS = {f"{name}{seed}": (machine(seed), cut, active) for seed in range(3) for name, machine, cut, active in (
+LOOPS = {f"{name}{seed}": (machine(seed), cut, active) for seed in seeds(1) for name, machine, cut, active in (
     ("pentagon", pentagon, "j3", ["j1", "j5"]), ("seven", loop_of_seven, "j5", ["j1"]))}
 
 
@@ -216,7 +217,7 @@ def test_joint_wrench_component_along_the_axis_equals_the_torque():
     assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], load) < 1e-10
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_joint_wrenches_do_not_depend_on_the_cut_joint(seed):
     machine, rng = loop_of_seven(seed), np.random.default_rng(seed)
     q, qd, qdd, qddd = np.zeros(1), *rng.normal(size=(3, 1)) * [[0.4], [1.0], [2.0]]

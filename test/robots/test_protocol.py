@@ -309,7 +309,9 @@ def test_errors_state_missing_derivatives_and_motors():
 # ------------------------------------------------------------------ copies
 
 
-@each_kind
+# test_pickling.py has platforms and moving loops, with every backend.
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.campaign) if kind in ("platform", "moving loops")
+                                  else kind for kind in MAKERS])
 def test_copies_and_pickles_of_every_kind_give_equal_results(kind):
     one, motion = MAKERS[kind]("python"), motion_of(case(kind))
     expected = answers(one, motion)

@@ -20,6 +20,7 @@ from rnea_ros.nodes.common.base import (
 from rnea_ros.robots.base_state import base_motion, quaternion
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
+from support.robots import seeds
 
 GRAVITY = np.array([0.3, -0.5, -9.7])
 SEEDS = range(6)
@@ -130,7 +131,7 @@ def test_extrapolated_base_pose_is_exact_for_constant_twist():
     assert worst(extrapolate_base(half, 1e-3).position, extrapolate_base(both, 2e-3).position) < 1e-8
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_orientation_of_a_base_at_rest_follows_from_its_accelerometer(seed):
     """Cases include upside down and zero gravity; rotation about the vertical is undetermined."""
     R = Tumbling(seed).R if seed < 3 else rpy(np.pi, 0.0, 0.0) if seed == 3 else np.eye(3)

@@ -66,6 +66,7 @@ class PinocchioBody(Body):
         super().__init__(urdf, free)
         self.model.gravity.linear = gravity
         self._data: list[Any] = []
+        self._upper = np.triu(np.ones((self.model.nv, self.model.nv), dtype=bool))
 
     def _memory(self, k: int) -> Any:
         if not self._data or len(self._data[0].oMf) != self.model.nframes:
@@ -81,7 +82,7 @@ class PinocchioBody(Body):
 
     def mass_matrix(self, q):
         M = pin.crba(self.model, self._memory(1), q)
-        return np.triu(M) + np.triu(M, 1).T
+        return np.where(self._upper, M, M.T)
 
     def rnea(self, q, v, a):
         return pin.rnea(self.model, self._memory(1), q, v, a)

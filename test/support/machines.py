@@ -215,15 +215,15 @@ def constraint(kind: str, one: tuple, two: tuple) -> tuple[np.ndarray, np.ndarra
     """
     (R1, p1, J1, v1, a1), (_R2, p2, J2, v2, a2) = one, two
     R, p = R1.T, p2 - p1
-    arm = pin.skew(p)
-    first = -np.vstack((R @ (J1[:3] - arm @ J1[3:]), R @ J1[3:]))
-    second = np.vstack((R @ J2[:3], R @ J2[3:]))
+    moved = J1.copy()
+    moved[:3] -= pin.skew(p) @ J1[3:]
+    first, second = (np.matmul(R, J.reshape(2, 3, -1)).reshape(J.shape) for J in (moved, J2))
     w, alpha, pd, pdd = v1[3:], a1[3:], v2[:3] - v1[:3], a2[:3] - a1[:3]
     ud = pd - cross(w, p)
     linear = pdd - cross(alpha, p) - cross(w, pd) - cross(w, ud)
     angular = a2[3:] - alpha - cross(w, v2[3:] - w)
     rows = list(ROWS[kind])
-    return (first[rows], second[rows]), np.concatenate((R @ linear, R @ angular))[rows]
+    return (-first[rows], second[rows]), np.concatenate((R @ linear, R @ angular))[rows]
 
 
 def cross(a, b) -> np.ndarray:

@@ -21,7 +21,9 @@ from typing import Any
 
 IMPORTED = ("rnea_ros.nodes.dynamics.node", "rnea_ros.nodes.scaling.node", "rnea_ros.nodes.query_node",
             "rnea_ros.demo.nodes.robots", "rnea_ros.codegen.llvm_text", "rnea_ros.model.robot_file", "jsonschema",
-            "llvmlite.binding", "lxml.etree", "yaml")
+            "llvmlite.binding", "lxml.etree", "yaml", "rosidl_generator_py")  # the last: rclpy, at the first message
+MESSAGES = ("rcl_interfaces", "lifecycle_msgs", "std_msgs", "diagnostic_msgs", "sensor_msgs", "geometry_msgs", "nav_msgs",
+            "trajectory_msgs", "visualization_msgs", "std_srvs", "rnea_msgs")  # packages whose libraries are loaded
 
 
 class NodeServer:
@@ -68,6 +70,17 @@ class ForkedProcess:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def load_messages(package: str) -> None:
+    """Load the compiled code of the messages and services of a package."""
+    from rclpy.type_support import check_for_type_support
+
+    for kind in ("msg", "srv"):
+        with suppress(ModuleNotFoundError):
+            for found in vars(importlib.import_module(f"{package}.{kind}")).values():
+                if hasattr(found, "__import_type_support__"):
+                    check_for_type_support(found)
 
 
 def serve() -> dict[str, Any]:
@@ -123,6 +136,9 @@ if __name__ == "__main__":
     for name in IMPORTED:
         with suppress(ImportError):
             importlib.import_module(name)
+    for name in MESSAGES:
+        with suppress(ImportError):
+            load_messages(name)
     gc.collect()
     gc.freeze()  # pages of imported modules stay shared
     sys.exit(become(serve()))

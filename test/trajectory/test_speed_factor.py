@@ -8,7 +8,7 @@ import pytest
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.trajectory.sample_torques import JointSpeedSplit
 from rnea_ros.trajectory.speed_factor import LIMITS, SpeedScaling, _candidates, first_binding, speed_factor
-from support.robots import random_tree
+from support.robots import random_tree, seeds
 
 
 def largest_factor(a):
@@ -114,7 +114,7 @@ def test_speed_factor_of_a_pendulum_matches_the_closed_form():
     assert J * qdd * L**2 + friction * qd * L + gravity == pytest.approx(6.0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_robot_reaches_its_limit_at_the_speed_factor(seed):
     """The binding joint is at its limit at L times the speed, and all slower motions are inside."""
     rng = np.random.default_rng(seed)

@@ -21,6 +21,7 @@ from rnea_ros.trajectory.time_scaling import (
     transition_time,
 )
 from rnea_ros.trajectory.trajectory_scaler import SLOWED_LEVEL, assess, joint_motion, play_law
+from support.robots import seeds
 from support.scaling_cases import toy
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -125,7 +126,7 @@ def test_check_between_samples_covers_the_peak_of_a_parabola():
     assert not is_within(np.full((1, 3, 1), np.nan), 1.0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_accepted_rate_transitions_keep_the_limits_at_every_instant(plan, seed):
     """Requests arrive during any transition; rejected transitions would exceed the limits or come close to them."""
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from rnea_ros.trajectory.constraints import Constraints, PathLimits
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.scaled_plan import follow_plan, plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
+from support.robots import seeds
 from support.scaling_cases import ARMS, DT, TOLERANCE, DelayedExecutor, Motion, PlayedMotion, again, dynamics, limits_for, urdf
 
 
@@ -388,7 +389,7 @@ def test_paths_with_corners_and_repeats_keep_the_limits(points, times):
         assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9 and not np.abs(played.qd[-1]).any()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_random_pauses_overrides_and_limit_changes_keep_path_and_limits(motion, solved, seed):
     """Workers have random delays. The motion stays on its path without jumps, and inside the newest limits as soon as
     possible.
