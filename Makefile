@@ -161,7 +161,7 @@ audit: $(DONE)-venv
 	@.ci/audit
 
 # `make test` runs the whole suite; this checks that the packages build, install and run as ROS packages.
-COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging launch) nodes/test_commands))
+COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,project/test_packaging nodes/test_commands))
 # The controllers need ros2_control, which the wheels lack; test/controllers compiles them with stand-in headers.
 CONTROLLERS := $(if $(wildcard $(addsuffix /share/controller_interface/package.xml,$(subst :, ,$(AMENT_PREFIX_PATH)))),rnea_controllers)
 PACKAGES := . rnea_msgs rnea_rqt rnea_plugins $(CONTROLLERS)  # colcon does not search for packages inside a package
@@ -177,9 +177,10 @@ colcon: env
 	@echo '[colcon] building rnea_msgs, rnea_ros, rnea_rqt, rnea_plugins$(if $(CONTROLLERS), and rnea_controllers) (30 s)'
 	@$(COLCON) build --base-paths $(PACKAGES) $(FOLDERS)
 	@echo '[colcon] testing them'
-	@$(COLCON) test --base-paths $(PACKAGES) --packages-skip rnea_rqt $(FOLDERS) --event-handlers console_direct+ \
-	    --pytest-args $(COLCON_PYTEST_ARGS)
-	@$(COLCON) test --base-paths $(PACKAGES) --packages-select rnea_rqt $(FOLDERS) --event-handlers console_direct+
+	@$(subst build/colcon/log,build/colcon/log_window,$(COLCON)) test --base-paths $(PACKAGES) --packages-select rnea_rqt $(FOLDERS) \
+	    --event-handlers console_direct+ & window=$$!; \
+	    $(COLCON) test --base-paths $(PACKAGES) --packages-skip rnea_rqt $(FOLDERS) --event-handlers console_direct+ \
+	    --pytest-args $(COLCON_PYTEST_ARGS) && wait $$window
 	@$(COLCON) test-result --test-result-base build/colcon/build --all
 
 $(DONE)-colcon: $(DONE)-venv
