@@ -243,6 +243,36 @@ def test_braking_exceeds_new_limits_hardly_more_than_the_best_possible_motion(pl
     np.testing.assert_allclose(np.diff(speed), 5e-4 * (acceleration[1:] + acceleration[:-1]), atol=1e-4)
 
 
+def test_braking_from_random_states_is_continuous_and_ends_at_a_permitted_rate(plan):
+    """Limits and states are random, near the end of the law too; at that end, where the motion rests, any rate is permitted.
+
+    Regression: near the end of the law the search read beyond its table.
+    """
+    wide, duration = CoefficientTable(constraints(plan.path), plan.law), plan.law.duration
+    rng, count = np.random.default_rng(3), 0
+    while count < 40:
+        effort, rate, velocity = (limit * rng.uniform(least, most, 2) for limit, least, most in (
+            (np.array([9.0, 6.0]), 0.5, 1.2), (np.array([80.0, 60.0]), 0.3, 1.3), (9.0, 0.4, 1.2)))
+        sigma = duration * (rng.uniform() if count % 4 else 1.0 - rng.uniform(1e-4, 2e-2))
+        try:
+            found = assess(constraints(plan.path, effort, rate, velocity), plan, sigma)
+        except InputError:  # gravity alone is too much
+            continue
+        clock = TimeScaling(wide, rng.uniform(0.02, 0.5), sigma, rng.choice([1.0, rng.uniform(0.0, 1.0)]))
+        for _ in range(rng.integers(0, 60)):
+            clock.set_target_rate(0.5)
+            clock.advance(1e-3)
+        count += 1
+        assert clock.brake(found.table, found.factor) is not None
+        reach, motion = clock.reach, []
+        while not clock.steady:
+            motion.append(play_law(plan.law.at(clock.sigma), clock.k, clock.kappa, clock.w)[1:3])
+            clock.advance(1e-3)
+        assert clock.end <= found.factor or reach > duration - 1e-3
+        speed, acceleration = np.array(motion).reshape(-1, 2).T
+        np.testing.assert_allclose(np.diff(speed), 5e-4 * (acceleration[1:] + acceleration[:-1]), atol=1e-3)
+
+
 def test_pause_in_progress_continues_when_limits_change(plan):
     clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2 * plan.law.duration, 0.005)
     clock.set_target_rate(0.0)
