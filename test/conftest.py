@@ -1,6 +1,5 @@
 """Settings for all tests: a folder of kernels for each run, the order of files, campaign tests, memory of finished files."""
 
-import importlib
 import os
 import shutil
 import sys
@@ -41,7 +40,6 @@ QUICK_CC = """#!/bin/sh
 for word; do shift; [ "$word" = -O2 ] && word=-O0; set -- "$@" "$word"; done
 exec cc "$@"
 """
-COARSE_DPI = 15.0  # of pictures in most tests
 
 # Folders of this run, which the first process makes: workers, and the processes that they start, inherit them.
 FOLDERS: list[str] = []
@@ -111,28 +109,6 @@ def _optimization(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setenv(OPTIMIZATION, "0")
             if shutil.which("cc"):
                 patch.setenv("CC", str(Path(os.environ["RNEA_TEST_PROGRAMS"]) / "cc"))
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _coarse_pictures(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Draw pictures with few pixels and without automatic layout, which takes longer than most tests.
-
-    Tests of `io` and `project` draw them as users do.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if request.path.parent.name not in ("io", "project") and "RNEA_TEST_SEEDS" not in os.environ:
-            figures = importlib.import_module("rnea_ros.io.figures")
-            made = figures.new_figure
-
-            def new_figure(width: float, height: float) -> Any:
-                figure = made(width, height)
-                figure.set_layout_engine("none")
-                saved = figure.savefig
-                figure.savefig = lambda path, dpi=0.0, **more: saved(path, dpi=COARSE_DPI, **more)
-                return figure
-
-            patch.setattr(figures, "new_figure", new_figure)
         yield
 
 

@@ -251,6 +251,7 @@ def test_casadi_function_is_compiled_once_and_differentiable(monkeypatch, tmp_pa
         interop.external(arm, "torques")
 
 
+@pytest.mark.campaign  # the functions that it uses are compared with complex steps and differences here
 def test_optimal_control_example_reaches_but_keeps_its_limits(tmp_path):
     """Utilizations are those of Robot.torque_and_rate; the fastest motion reaches some limit."""
     pytest.importorskip("casadi")

@@ -168,12 +168,12 @@ def test_subscriber_examples_of_the_pages_run(capsys):
 
 
 def chosen_commands() -> list[Any]:
-    """Return all `rnea` lines; those that export a robot again, with other options, are for `make campaign`.
+    """Return all `rnea` lines; for `make campaign` those that export a robot again, and `rnea margin`.
 
-    test/export and test/controllers call the same command with these options.
+    test/export, test/controllers and test/trajectory/test_margin.py call the same commands.
     """
     lines = [line for line in commands() if line.startswith("rnea ")]
-    again = [line for line in lines if "--shared" in line][1:]
+    again = [line for line in lines if "--shared" in line][1:] + [line for line in lines if line.startswith("rnea margin ")]
     return [pytest.param(line, marks=pytest.mark.campaign) if line in again else line for line in lines]
 
 

@@ -25,6 +25,8 @@ WORDS = re.compile(r"""(?<![a-z]) (?:
     | placing | parted | parting | parts[ ]from | comes?[ ]by | came[ ]by | things?
     | of[ ](?:its | their | our)[ ]own | as[ ](?:it | he | they)[ ]likes?
     ) (?![a-z])""", re.I | re.X)
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DOCUMENTED = (ast.Module, *DEFINED)
 NAMED_TUPLE = ("_asdict", "_fields", "_make", "_replace")  # its documented attributes
 FRAGMENT = re.compile(r"(?:Of|As|By|The same|What|Whether|Which|Who|Whose|How|Where|That|All that|With|Without|From|For|To"
                       r"|At|On|In|After|Before|Until|They|It|And|Also|Not|So|Beside)\b")
@@ -53,8 +55,7 @@ def parsed(path: Path) -> ast.Module:
 
 def docstrings(path: Path) -> list[tuple[str, str]]:
     """Return the name and docstring of everything that has one."""
-    nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef
-                                                           | ast.AsyncFunctionDef)]
+    nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, DOCUMENTED)]
     return [(getattr(node, "name", "module"), text) for node in nodes if (text := ast.get_docstring(node))]
 
 
@@ -98,7 +99,7 @@ def test_class_names_are_unique():
 def definitions(tree: ast.Module) -> set[str]:
     """Return the private names that a module defines: functions, classes, variables, attributes of self, slots."""
     nodes = list(ast.walk(tree))
-    found = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    found = {node.name for node in nodes if isinstance(node, DEFINED)}
     found |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     found |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     return {name for name in found if name.startswith("_") and not name.startswith("__")}
