@@ -39,7 +39,7 @@ from .path import Path
 from .scaled_plan import ScaledPlan, follow_plan, replan_from, replan_horizon
 from .time_law import TimeLaw
 from .time_optimal import Progress
-from .time_scaling import CoefficientTable, TimeScaling, transition_time
+from .time_scaling import NO_EXCESS, CoefficientTable, Excess, TimeScaling, transition_time
 
 LEAD_S = 0.4  # of law time between the request of a new law and its beginning; longer once that was not enough
 LEAD_MARGIN = 1.5  # times the time that solving took last time
@@ -179,7 +179,7 @@ class PlaybackState:
     assessed      : constraints with their assessment, for the next tick
     slower        : slower law that waits for a rate small enough
     handover      : law that waits for its point
-    excess        : excess of the newest limits, for users; empty if no limit is exceeded
+    excess        : excess of the newest limits
     lead          : law time between the request of a law and its beginning [s]
     horizon_first : whether the next horizon is replanned first
     deferred      : request to the worker that a tick of a rollout would have made
@@ -193,7 +193,7 @@ class PlaybackState:
     assessed: tuple[Constraints, Assessment] | None = None
     slower: tuple[ScaledPlan, CoefficientTable] | None = None
     handover: Handover | None = None
-    excess: str = ""
+    excess: Excess = NO_EXCESS
     lead: float = LEAD_S
     horizon_first: bool = True
     deferred: Callable[[], None] | None = None
@@ -287,6 +287,11 @@ class TrajectoryScaler:
     @property
     def change_excess(self) -> str:
         """Excess of the limits after their last change, for users; empty if no limit is exceeded."""
+        return self._state.excess.describe()
+
+    @property
+    def excess(self) -> Excess:
+        """Excess of the limits after their last change."""
         return self._state.excess
 
     @property
@@ -348,9 +353,9 @@ class TrajectoryScaler:
         if state.assessed is not None:
             constraints, (factor, table, slower) = state.assessed
             if scaling.steady and scaling.sigma == 0.0:
-                scaling.table, state.excess = table, ""
+                scaling.table, state.excess = table, NO_EXCESS
             elif (excess := scaling.brake(table, factor)) is not None:
-                state.excess = excess.describe()
+                state.excess = excess
             else:
                 return  # braking begins later
             state.constraints, state.max_rate, state.slower, state.assessed = constraints, factor, slower, None
