@@ -21,7 +21,7 @@ from builtin_interfaces.msg import Time
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros import load
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import TOPICS, DynamicsMessages
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 CALLS = 200
@@ -43,7 +43,7 @@ def joint_state(sheet: dict[str, float], supply: bool) -> Callable[[], None]:
         now[0] += 1_000_000
         stamp = Time(sec=now[0] // 10**9, nanosec=now[0] % 10**9)
         out.fill(stamp, motion, robot.dynamics(*motion))
-        for sent in out.sent:
+        for sent in map(out.sent, range(len(TOPICS))):
             sent.packed(out.stamp)
 
     return work

@@ -1,7 +1,8 @@
 """Traffic of the node benchmark: joint states at a fixed rate out, results in, each trip timed.
 
-A separate process, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes,
-from a separate wait set: what the receiving side costs would otherwise hide what the node costs.
+A separate process, ``python traffic.py '{"rate": 1000, ...}'``. Each line of its input is a number of seconds, after which it
+prints one line of JSON; the stamps continue from one to the next. Results are taken as raw bytes, from a separate wait set:
+what the receiving side costs would otherwise hide what the node costs.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Traffic:
         self.motion = JointMotion(joint_names=names, acceleration=zeros, jerk=zeros)
         self.phases = np.linspace(0.0, 2.0, len(names))
         self.wait_set = rcl.WaitSet(len(self.subscriptions), 0, 0, 0, 0, 0, self.node.context.handle)
+        self.first, self.sent = 0, np.zeros(0)  # number of the first message of a run; times of its messages
         self.trips: dict[str, dict[int, float]] = {}
 
     def connect(self) -> None:
@@ -59,9 +61,8 @@ class Traffic:
 
     def run(self, seconds: float) -> dict[str, Any]:
         """Publish for some seconds and return what came back."""
-        count = int(seconds * self.rate)
-        self.sent = np.zeros(count)
-        self.trips = {topic: {} for topic in self.topics}
+        count, self.first = int(seconds * self.rate), self.first + len(self.sent)
+        self.sent, self.trips = np.zeros(count), {topic: {} for topic in self.topics}
         start = time.monotonic() + 0.01
         for k in range(count):
             self._receive(start + k / self.rate)
@@ -72,8 +73,9 @@ class Traffic:
                              for topic, seen in self.trips.items()}}
 
     def _send(self, k: int) -> None:
-        angles = k / self.rate + self.phases
-        seconds, nanoseconds = divmod(k * self.period_ns, NANOSECONDS)  # the number of the message
+        number = self.first + k
+        angles = number / self.rate + self.phases
+        seconds, nanoseconds = divmod(number * self.period_ns, NANOSECONDS)
         stamp = Time(sec=1 + seconds, nanosec=nanoseconds)
         if k % self.desired_every == 0:
             self.motion.header.stamp = stamp
@@ -95,7 +97,7 @@ class Traffic:
             for k, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
                 while wait_set.is_ready("subscription", k) and (taken := subscription.handle.take_message(None, True)):
                     seconds, nanoseconds = STAMP.unpack_from(taken[0], 4)
-                    number = ((seconds - 1) * NANOSECONDS + nanoseconds) // self.period_ns
+                    number = ((seconds - 1) * NANOSECONDS + nanoseconds) // self.period_ns - self.first
                     if 0 <= number < len(self.sent) and seconds > 0:
                         self.trips[topic][number] = time.monotonic() - self.sent[number]
 
@@ -109,9 +111,8 @@ def main() -> None:
     traffic.connect()
     time.sleep(wanted["settle"])
     print("ready", flush=True)
-    sys.stdin.readline()
-    print(json.dumps(traffic.run(wanted["seconds"])), flush=True)
-    sys.stdin.readline()  # the other end counts before connections go
+    for line in sys.stdin:
+        print(json.dumps(traffic.run(float(line))), flush=True)
 
 
 if __name__ == "__main__":

@@ -378,6 +378,16 @@ def batch(program: Program) -> Batch:
                  tuple(program.inputs.values()))
 
 
+@cached
+def sample_step() -> Callable[[np.ndarray], np.ndarray | None]:
+    """Return the built-in function of sample_step.py."""
+    from . import sample_step as step
+
+    engine = _compiled(step.assembly())
+    address, table = engine.get_function_address("step"), engine.get_global_value_address("api")
+    return python_call.connect(engine, address, table, python_call.ONE_ARGUMENT)
+
+
 class Sweep:
     """Call with x and y (count, size) and (count, width), contiguous, and the size of the state: see `Kernel.sweep`."""
 

@@ -25,11 +25,12 @@ from .program import Program
 
 LARGEST = 4096  # numbers in and out; they lie on the stack
 ABI = (0x01000009, 0x02000000)  # of numpy 1.x and 2.x, in which that function and what is read of an array are the same
-_NEW, _FASTCALL = 94, 0x0080  # index of PyArray_NewFromDescr in numpy's table; METH_FASTCALL
+_NEW = 94  # index of PyArray_NewFromDescr in numpy's table
+FASTCALL, ONE_ARGUMENT = 0x0080, 0x0008  # METH_FASTCALL, METH_O
 _FIELDS = {"data": 16, "nd": 24, "dims": 32, "strides": 40, "descr": 56}  # bytes into a PyArrayObject
 _TABLE = ("ndarray", "double", "array_new", "tuple_new", "tuple_set", "release", "none", "retain")
 
-_TAKE = """
+SUPPORT = """
 @api = global [8 x ptr] zeroinitializer
 define internal i1 @take(ptr %array, i64 %size, ptr %to) noinline {
   %type_at = getelementptr i8, ptr %array, i64 8
@@ -118,7 +119,7 @@ def assembly(program: Program) -> str:
     shapes, blocks = program.outputs, list(program.inputs.values())
     lines = [f"@dims{k} = internal constant [{max(1, len(shape))} x i64] [{', '.join(f'i64 {d}' for d in shape or (0,))}]"
              for k, shape in enumerate(shapes)]
-    lines += ["define ptr @call(ptr %self, ptr %arguments, i64 %count) {", *_api(),
+    lines += ["define ptr @call(ptr %self, ptr %arguments, i64 %count) {", *api(),
               f"  %x = alloca [{program.input_size} x double], align 64",
               f"  %y = alloca [{max(1, len(program.results))} x double], align 64",
               f"  %right_count = icmp eq i64 %count, {len(blocks)}", "  br i1 %right_count, label %take0, label %unusual"]
@@ -148,10 +149,11 @@ def assembly(program: Program) -> str:
                   f"  %set{k} = call i32 %tuple_set(ptr %results, i64 {k}, ptr %array{k})", f"  br label %give{k + 1}"]
     lines += [f"give{len(shapes)}:", "  ret ptr %results", "short:", "  call void %release(ptr %results)", "  ret ptr null",
               "failed:", "  ret ptr null", "unusual:", "  call void %retain(ptr %none)", "  ret ptr %none", "}"]
-    return _TAKE + "\n".join(lines) + "\n"
+    return SUPPORT + "\n".join(lines) + "\n"
 
 
-def _api() -> list[str]:
+def api() -> list[str]:
+    """Return LLVM text that loads the functions of numpy and Python."""
     lines = []
     for k, name in enumerate(_TABLE):
         lines += [f"  %{name}_at = getelementptr ptr, ptr @api, i64 {k}", f"  %{name} = load ptr, ptr %{name}_at"]
@@ -203,15 +205,15 @@ class Owner:
         self.machine_code, self.definition = machine_code, definition
 
 
-def connect(machine_code: Any, address: int, table: int) -> Callable:
-    """Return the built-in function at `address`; table: address of ``api``."""
+def connect(machine_code: Any, address: int, table: int, flags: int = FASTCALL) -> Callable:
+    """Return the built-in function at `address`; table: address of ``api``; flags: how Python calls it."""
     api = ctypes.pythonapi
     functions = [ctypes.cast(f, ctypes.c_void_p).value
                  for f in (api.PyTuple_New, api.PyTuple_SetItem, api.Py_DecRef)]
     values = [id(np.ndarray), id(np.dtype(float)), _numpy_table()[_NEW], *functions, id(None),
               ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value]
     (ctypes.c_void_p * len(_TABLE)).from_address(table)[:] = values
-    definition = _Definition(b"kernel", address, _FASTCALL, b"One array for each block of inputs; None if one is unusual.")
+    definition = _Definition(b"kernel", address, flags, b"One array for each block of inputs; None if one is unusual.")
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", api))
     return new(ctypes.addressof(definition), Owner(machine_code, definition), None)

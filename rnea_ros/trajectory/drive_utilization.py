@@ -107,6 +107,11 @@ class DriveUtilization:
         if before is not None:
             self._take_over(before)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is known of a drive or a supply: else `fill` changes no table."""
+        return bool(self.drives.size or self.names or self._warmth is not None)
+
     def _take_over(self, before: DriveUtilization) -> None:
         if self._warmth and before._warmth and before._joint_names == self._joint_names:
             self._warmth.take_over(before._warmth)

@@ -1,6 +1,7 @@
 """Motion from joint states: any joint order, partial messages, wrapped joints, jumping stamps, several senders."""
 
 import math
+import random
 import time
 from contextlib import suppress
 from itertools import groupby
@@ -12,14 +13,17 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from builtin_interfaces.msg import Time
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.cdr import Reader
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, JOINT
 from rnea_ros.nodes.dynamics import joint_states
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from support import fuzz_messages
 
 NAMES = ("a", "b", "c")
 SECOND = 10**9
@@ -460,3 +464,61 @@ def test_motion_of_wrapped_joints_is_estimated_across_the_jump():
     assert answered >= 1500 - BEGINNING
     assert "jumps by whole turns removed: 1;" in str(source.findings()[f"{NAMES[0]}.unwrapped"])
     assert f"{NAMES[1]}.unwrapped" not in source.findings()
+
+
+# --- bytes ---------------------------------------------------------------------------------------------------------------
+
+
+def refusal_of(read, *given):
+    """Return the reason of a rejection, or an empty text."""
+    try:
+        read(*given)
+    except Rejected as refusal:
+        return str(refusal)
+    return ""
+
+
+def arrays_of(reader):
+    shown = [reader.q_all, reader.qd_all, reader.rests]
+    return [values.tobytes() for values in shown], reader.stamp, reader.spread, reader.has_velocity
+
+
+@pytest.mark.parametrize("optional", [(), ("motor",)])
+def test_bytes_that_repeat_a_layout_are_read_as_their_messages_are(monkeypatch, optional):
+    """Joint states of any order, size, sender and content, each read twice: as bytes, and as a message of the middleware."""
+    rng, clock, repeated = random.Random(3), [10**9], []
+    monkeypatch.setattr(time, "monotonic_ns", lambda: clock[0])
+    by_bytes, by_message = (StateReader(NAMES, optional=optional) for _ in range(2))
+    deserialize, read_again = Reader(JointState), joint_states.RepeatedState.read
+
+    def counted(self, data, sender, check):
+        repeated.append(read_again(self, data, sender, check))
+        return repeated[-1]
+
+    monkeypatch.setattr(joint_states.RepeatedState, "read", counted)
+    for k in range(1500):
+        clock[0] += 10**6
+        if k % 50 == 0:
+            every = [*NAMES, *optional, *rng.sample(("x", "y"), rng.randrange(3))]
+            names = rng.sample(every, len(every)) if rng.random() < 0.8 else every[:2]
+        n, odd, sec = len(names), rng.randrange(40), 5.0 + 1e-3 * k
+        message = state(names, [rng.gauss(0, 1) for _ in names], [rng.gauss(0, 1) for _ in names if odd != 1], sec)
+        if odd in (2, 3):
+            (message.position if odd == 2 or not message.velocity else message.velocity)[0] = rng.choice(
+                (math.nan, math.inf, -math.inf, -0.0, 1e308))
+        if odd == 4:
+            message.header.stamp = when(sec + rng.choice((-0.002, -3.0, 5.0)))
+        if odd == 5:
+            message.velocity = message.velocity[:n - 1]
+        data = serialize_message(message)
+        data = fuzz_messages.buffer(rng, data) if odd == 6 else data
+        sender = b"other" if odd == 7 else b"first"
+        clock[0] += 10**9 if odd == 8 else 0
+        found = refusal_of(by_bytes.read_bytes, data, sender)
+        assert found == refusal_of(lambda given, source: by_message.read(deserialize(given), source), data, sender)
+        assert arrays_of(by_bytes) == arrays_of(by_message)
+        if not found:
+            newest = [max(reader.sources, key=lambda one: one.arrival) for reader in (by_bytes, by_message)]
+            assert newest[0].values.tobytes() == newest[1].values.tobytes()
+            assert repr(by_bytes.message) == repr(deserialize(data))
+    assert 300 < sum(repeated) < 1400  # both ways were taken

@@ -10,14 +10,16 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from builtin_interfaces.msg import Time
+from rclpy.serialization import deserialize_message
 
 from rnea_msgs.msg import JointMotion
-from rnea_ros import Robot, load
+from rnea_ros import InputError, Robot, load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.marker_shapes import GREY, heat
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters, model_info
+from rnea_ros.nodes.common.pairing import extrapolated
 from rnea_ros.nodes.dynamics.markers import Markers
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import TOPICS, DynamicsMessages, MessageStep
 from rnea_ros.nodes.dynamics.motion_source import MAX_MOTIONS, DesiredReader
 
 NAMES = ("a", "b", "c")
@@ -176,3 +178,39 @@ def test_marker_length_shows_effort_utilization_and_colour_shows_rate_utilizatio
     assert over.color == head.color == heat(1.0)
     assert unknown.points[1].z == pytest.approx(0.1)  # half as long where the limit is unknown
     assert len(idle.points) == 2 and idle.color == GREY
+
+
+def test_message_step_packs_the_bytes_that_fill_and_packed_give():
+    """Random motions, subscribers and extreme numbers; `fill`, as numpy, and the robot's own call are the oracle."""
+    robot = Robot.from_urdf(URDF)
+    limits = joint_limits(joint_parameters(robot), robot)
+    expected, found = (DynamicsMessages(robot, limits, "map", inputs=["joint_states", "x"]) for _ in range(2))
+    measured, peaks, highest = np.zeros((2, 3)), np.full((3, 3), math.nan), np.full((3, 3), math.nan)
+    step = MessageStep(robot.tree.kernel("dynamics"), measured, found, [(peaks, found.use)])
+    rng, refused = np.random.default_rng(1), 0
+    for k in range(400):
+        measured[:], desired = rng.normal(size=(2, 2, 3)) * rng.choice([1.0, 1e3, 1e160], p=[0.9, 0.05, 0.05])
+        since, when = rng.choice([0.0, 0.003, 0.2]), Time(sec=k, nanosec=7 * k)
+        topics = tuple(sorted(rng.choice(len(TOPICS), rng.integers(len(TOPICS) + 1), replace=False).tolist()))
+        motion = (*measured, *(desired if since == 0.0 else extrapolated(desired, since)))
+        if k % 7 == 0:  # an estimated sample between those of the step
+            spread = np.full((2, 3), 0.5)
+            for out in (expected, found):
+                out.fill(when, np.ones((4, 3)), np.ones((4, 3)), spread, source="estimated")
+        for out in (expected, found):
+            out.input_age[:] = k, math.nan
+        try:
+            expected.fill(when, motion, robot.dynamics(*motion), source=step.source)
+        except (InputError, Rejected):
+            assert not step.fill(topics, when, desired, since)
+            refused += 1
+            continue
+        highest = np.fmax(highest, expected.use)
+        assert step.fill(topics, when, desired, since)
+        packed = [expected.sent(number).packed(expected.stamp) for number in topics]
+        for number, given, wanted in zip(topics, step.data, packed, strict=True):
+            kind = TOPICS[number][0]
+            assert repr(deserialize_message(bytes(given), kind)) == repr(deserialize_message(wanted, kind))
+        assert repr(found.dynamics) == repr(expected.dynamics) and found.stamp == expected.stamp
+        assert peaks.tobytes() == highest.tobytes()
+    assert 5 < refused < 200

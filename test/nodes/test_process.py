@@ -27,7 +27,7 @@ from rnea_ros.nodes.common import cdr
 from rnea_ros.nodes.common import executor as lean
 from rnea_ros.nodes.common.parameter_table import PROCESS
 from rnea_ros.nodes.common.process import apply_process_settings, freeze_garbage
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import TOPICS, DynamicsMessages
 from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SUPPLY_ROWS
 from support.node_bench import ARM, NAMES, NODE, Bench
 from support.ros_helpers import stamp
@@ -276,7 +276,7 @@ def test_messages_are_serialized_by_the_middleware_when_the_layout_is_unknown(mo
     def sent():
         out = DynamicsMessages(robot, robot.limits, "map")
         out.fill(Time(sec=8, nanosec=9), motion, robot.dynamics(*motion))
-        return [part.packed(out.stamp) for part in out.sent]
+        return [part.packed(out.stamp) for part in map(out.sent, range(len(TOPICS)))]
 
     packed = sent()
     with monkeypatch.context() as patch:

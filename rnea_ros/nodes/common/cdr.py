@@ -24,6 +24,7 @@ from struct import Struct, error
 from typing import Any, NamedTuple
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
 
 from rnea_ros.errors import Rejected
@@ -181,7 +182,7 @@ def _several(slot: Any, order: str) -> Callable[[int, bytes, int], int]:
 
 _TEXT, _TEXTS, _NUMBERS = "string", "sequence<string>", "sequence<double>"
 _COUNT = struct.Struct("<I")
-_STAMP = struct.Struct("<iI")
+STAMP = struct.Struct("<iI")
 _STAMP_AT, _AFTER_STAMP = 4, 12  # four bytes say how the rest is encoded
 _LITTLE_ENDIAN, _HEADER, _TEXT_AT = b"\0\1", struct.Struct("<iII"), 16
 _FILLED_UP = 3  # bytes that may follow a message
@@ -336,20 +337,25 @@ class Decoder:
 
     def __init__(self, kind: Any, fields: Sequence[str]):
         self._read, self._fields = Reader(kind), tuple(fields)
-        self._known: dict[int, list[_Layout]] = {}  # by the length of the bytes
+        self._known: dict[int, list[MessageLayout]] = {}  # by the length of the bytes
 
     def __call__(self, data: bytes) -> Any:
+        layout = self.layout(data)
+        return self._learn(data) if layout is None else layout.read(data)
+
+    def layout(self, data: bytes) -> MessageLayout | None:
+        """Return the layout of a message, if one with that layout was read before."""
         for layout in self._known.get(len(data), ()):
             if layout.fits(data):
-                return layout.read(data)
-        return self._learn(data)
+                return layout
+        return None
 
     def _learn(self, data: bytes) -> Any:
         message = self._read(data)
         arrays = float_arrays(message)
         try:
             fixed, numbers = spans(data, field_kinds(message))
-            stamp = _STAMP.unpack_from(data, _STAMP_AT)
+            stamp = STAMP.unpack_from(data, _STAMP_AT)
         except struct.error:
             return message
         proved = stamp == (message.header.stamp.sec, message.header.stamp.nanosec) and all(
@@ -358,15 +364,16 @@ class Decoder:
             if sum(map(len, self._known.values())) >= LAYOUTS:  # a sender that changes its layout all the time
                 self._known.clear()
             kept = {name: span for name, span in zip(arrays, numbers) if name in self._fields}
-            self._known.setdefault(len(data), []).append(_Layout(message, data, fixed, kept))
+            self._known.setdefault(len(data), []).append(MessageLayout(message, data, fixed, kept))
         return message
 
 
-class _Layout:
+class MessageLayout:
     """Positions of the numbers of a message with constant other bytes. Such a message is read in 1 us, any other in 20."""
 
     def __init__(self, message: Any, data: bytes, fixed: Sequence[Span], kept: Mapping[str, Span]):
         """kept: names of the arrays that are read."""
+        self.spans, self.size = kept, len(data)
         ends = [0, *(end for _, end in fixed)]
         self._fixed = struct.Struct("<" + "".join(f"{a - end}x{b - a}s" for (a, b), end in zip(fixed, ends)))
         self._same = self._fixed.unpack_from(data)
@@ -375,14 +382,49 @@ class _Layout:
         self._message, self._stamp = message, message.header.stamp
 
     def fits(self, data: bytes) -> bool:
-        """Return whether bytes of the same length have this layout."""
-        return self._fixed.unpack_from(data) == self._same
+        """Return whether bytes have this layout."""
+        return len(data) == self.size and self._fixed.unpack_from(data) == self._same
 
     def read(self, data: bytes) -> Any:
-        self._stamp.sec, self._stamp.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
+        self._stamp.sec, self._stamp.nanosec = STAMP.unpack_from(data, _STAMP_AT)
         for target, source in self._copies:
             target[:] = data[source]
         return self._message
+
+
+class NumberBlock:
+    """Arrays of equal length and distance in messages of one layout, read without a message object.
+
+    values : (arrays, n) numbers of the last message that was read, in memory that the next one overwrites
+    when   : its stamp
+    """
+
+    def __init__(self, layout: MessageLayout, names: Sequence[str]):
+        """Raise ValueError if the arrays are missing, empty, or of different lengths or distances."""
+        self._fits = layout.fits
+        self._data = memoryview(bytearray(_STAMP_AT + layout.size))[_STAMP_AT:]  # doubles then lie aligned
+        values = block_of(self._data, [layout.spans[name] for name in names if name in layout.spans])
+        if values is None or len(values) != len(names) or not values.size:
+            raise ValueError(f"{', '.join(names)} are no block of numbers")
+        self.values, self.when = values, Time()
+
+    def read(self, data: bytes) -> bool:
+        """Read a message; return False, and read nothing, if its layout is another."""
+        if not self._fits(data):
+            return False
+        self._data[:] = data
+        self.when.sec, self.when.nanosec = STAMP.unpack_from(data, _STAMP_AT)
+        return True
+
+
+def block_of(data: memoryview, spans: Sequence[Span]) -> np.ndarray | None:
+    """Return the numbers (arrays, n) at spans of equal length and distance, in place; None for others."""
+    starts = np.array([a for a, _ in spans], dtype=int)
+    sizes = {(b - a) // 8 for a, b in spans}
+    strides = set(np.diff(starts).tolist()) or {0}
+    if len(sizes) != 1 or len(strides) != 1:
+        return None
+    return np.ndarray((len(spans), sizes.pop()), float, data, int(starts[0]), (strides.pop(), 8))
 
 
 class RawPublisher:
@@ -390,45 +432,37 @@ class RawPublisher:
 
     def __init__(self, publisher: Any):
         self._publisher = publisher
-        self.has_subscribers = publisher.handle.get_subscription_count  # counting takes a tenth of the time of sending
-        self._publish_raw = publisher.handle.publish_raw
+        self.has_subscribers = publisher.handle.get_subscription_count
+        self.send_bytes: Callable[[bytes], None] = publisher.handle.publish_raw
 
     def send(self, data: Any) -> None:
         if type(data) is bytes:
-            self._publish_raw(data)
+            self.send_bytes(data)
         else:
             self._publisher.publish(data)
 
 
 class Encoder:
-    """Message of n joints, serialized once: `blocks` are its numbers, in place. None for another layout than expected.
+    """Message of n joints, serialized once in `data`: `blocks` are its numbers, in place; None for an unexpected layout.
 
     lengths : number of consecutive arrays of each block (arrays, size); default one block of all
     """
 
     def __init__(self, message: Any, lengths: Sequence[int] = ()):
         arrays = float_arrays(message)
-        self._data = memoryview(bytearray(_STAMP_AT) + serialize_message(message))[_STAMP_AT:]  # doubles then lie aligned
+        self.data = memoryview(bytearray(_STAMP_AT) + serialize_message(message))[_STAMP_AT:]  # doubles then lie aligned
         self.blocks: list[np.ndarray] | None = None
+        self.stamp = np.frombuffer(self.data, np.uint64, 1, _STAMP_AT)  # its bytes, in place
         try:
-            _, found = spans(bytes(self._data), field_kinds(message))
+            _, found = spans(bytes(self.data), field_kinds(message))
         except struct.error:
             return
-        if found[-1][1] > len(self._data) or not any(len(getattr(message, name)) for name in arrays):
+        if found[-1][1] > len(self.data) or not any(len(getattr(message, name)) for name in arrays):
             return
         ends = np.cumsum(lengths or [len(arrays)]).tolist()
-        blocks = [block for a, b in zip([0, *ends], ends) if (block := self._block(found[a:b])) is not None]
+        blocks = [block for a, b in zip([0, *ends], ends) if (block := block_of(self.data, found[a:b])) is not None]
         if len(blocks) == len(ends) and self._proved(type(message), arrays, blocks):
             self.blocks = blocks
-
-    def _block(self, found: Sequence[Span]) -> np.ndarray | None:
-        """Return the numbers of arrays of equal length and distance."""
-        starts = np.array([a for a, _ in found])
-        sizes = {(b - a) // 8 for a, b in found}
-        strides = set(np.diff(starts).tolist()) or {0}
-        if len(sizes) > 1 or len(strides) > 1:
-            return None
-        return np.ndarray((len(found), sizes.pop()), float, self._data, int(starts[0]), (strides.pop(), 8))
 
     def _proved(self, kind: Any, arrays: Sequence[str], blocks: Sequence[np.ndarray]) -> bool:
         """Return whether the middleware reads the numbers that were written."""
@@ -448,5 +482,5 @@ class Encoder:
 
     def stamped(self, sec: int, nanosec: int) -> bytes:
         """Return the message with a stamp, for a publisher."""
-        _STAMP.pack_into(self._data, _STAMP_AT, sec, nanosec)
-        return bytes(self._data)
+        STAMP.pack_into(self.data, _STAMP_AT, sec, nanosec)
+        return bytes(self.data)

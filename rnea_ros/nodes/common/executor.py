@@ -1,9 +1,11 @@
 """LeanExecutor: serves messages from a persistent wait set; failing callbacks do not end it.
 
 For each callback, rclpy's executor collects all entities of a node, builds a wait set, a task and a coroutine, and wakes
-itself twice: most of the cost of a message, and the delay of the next one. This executor waits for subscriptions and timers
-only and calls their callbacks directly. A second thread waits for rare events (services, actions, guard conditions) and only
-wakes the executor, which lets rclpy serve them: all callbacks still run in one thread, one after another.
+itself twice: most of the cost of a message, and the delay of the next one. This executor waits for subscriptions only, until
+the next timer is due, and calls their callbacks directly. A second thread waits for rare events (services, actions, guard
+conditions, the first message of a subscription with a true attribute `is_rare`) and only wakes the executor, which lets rclpy
+serve them: all callbacks still run in one thread, one after another. Fast DDS attaches each entity to the wait set anew at
+each wait, for 2 us of processor time.
 
 A guard condition can lose a trigger: rmw_fastrtps reads it, then resets it, and a trigger in between is lost. No wait is
 therefore unlimited, and work is recorded before it is triggered.
@@ -19,6 +21,7 @@ executor is used.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +37,8 @@ from rclpy.waitable import NumberOfEntities
 
 PATIENCE = 0.2  # s; what was lost is found after no more than this
 NANOSECONDS = round(PATIENCE * 1e9)
+# The executor waits so long for the interpreter while another thread runs Python code [s]; Python's default is 5 ms.
+SWITCH_INTERVAL = 1e-4
 WITH_INFO = getattr(getattr(Subscription, "CallbackType", None), "WithMessageInfo", "none before Iron")
 _RARE = {"service": "services", "client": "clients"}  # beside guard conditions and events
 _OFTEN = ("subscriptions", "timers")
@@ -58,6 +63,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._done = False
         self._failure: Exception | None = None  # of the watcher
         self._known: list[Any] = []  # subscriptions and timers that are waited for
+        self._woken: set[int] = set()  # pointers of rare subscriptions that received a message
 
     def spin(self) -> None:
         self.lean = self.lean and hasattr(rcl, "WaitSet") and hasattr(self, "_guard") and hasattr(self, "_sigint_gc")
@@ -70,6 +76,8 @@ class LeanExecutor(SingleThreadedExecutor):
 
     def _spin_lean(self) -> None:
         watcher = threading.Thread(target=self._watch, args=_scheduling(), name="watcher", daemon=True)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         watcher.start()
         try:
             while self._context.ok() and not self._is_shutdown:
@@ -86,34 +94,34 @@ class LeanExecutor(SingleThreadedExecutor):
             self._served.set()
             self.wake()
             watcher.join()
+            sys.setswitchinterval(interval)
 
     def _spin_until_something_rare(self) -> None:
         """Serve one message of each subscription, in the order of creation with `served_last` ones at the end; then timers."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
             self._known = self._all(*_OFTEN)
             entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
-            subscriptions: dict[int, Subscription] = {entity.handle.pointer: entity for entity in entities}
-            timers: dict[int, Timer] = {entity.handle.pointer: entity for entity in self._entities("timers", held)}
-            guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
-            wait_set = self._wait_set(held, NumberOfEntities(len(subscriptions), len(guards), len(timers)))
-            handles = [subscription.handle for subscription in subscriptions.values()]
-            taking = {handle.pointer: (handle.take_message, one.msg_type, one.raw, one,
-                                       getattr(one, "_callback_type", None) is WITH_INFO)
-                      for handle, one in zip(handles, subscriptions.values())}
-            clocks = [timer.handle for timer in timers.values()]
+            self._woken |= self._ready([entity for entity in entities if self._is_rare(entity)], held)
+            handles = [entity.handle for entity in entities if not self._is_rare(entity)]
+            timers = self._entities("timers", held)
+            guards = self._handles(held, self._rare)
+            wait_set = self._wait_set(held, NumberOfEntities(len(handles), len(guards)))
+            taking = {one.handle.pointer: (one.handle.take_message, one.msg_type, one.raw, one,
+                                           getattr(one, "_callback_type", None) is WITH_INFO) for one in entities}
             while True:
                 wait_set.clear_entities()
                 for handle in handles:
                     wait_set.add_subscription(handle)
-                for clock in clocks:
-                    wait_set.add_timer(clock)
                 for guard in guards:
                     wait_set.add_guard_condition(guard)
-                wait_set.wait(NANOSECONDS)
+                left = min([NANOSECONDS, *[_time_left(timer) for timer in timers]])
+                due = time.monotonic_ns() + left
+                wait_set.wait(left)
                 rare = not self._served.is_set() or wait_set.get_ready_entities("guard_condition")
-                if rare and not self._context.ok():
+                ready = wait_set.get_ready_entities("subscription")
+                if (rare or not ready) and not self._context.ok():
                     raise ExternalShutdownException()
-                for pointer in wait_set.get_ready_entities("subscription"):  # in the order in which they were added
+                for pointer in ready:  # in the order in which they were added
                     take, kind, is_raw, subscription, has_info = taking[pointer]
                     try:
                         taken = take(kind, is_raw)
@@ -121,14 +129,29 @@ class LeanExecutor(SingleThreadedExecutor):
                             subscription.callback(*taken if has_info else taken[:1])
                     except Exception as error:
                         self._failed(subscription, error)
-                for pointer in wait_set.get_ready_entities("timer"):
+                for timer in timers if time.monotonic_ns() >= due else ():
                     try:
-                        if _called(timers[pointer]):
-                            timers[pointer].callback()
+                        if _called(timer):
+                            timer.callback()
                     except Exception as error:
-                        self._failed(timers[pointer], error)
+                        self._failed(timer, error)
                 if rare or self._is_shutdown:
                     return
+
+    def _is_rare(self, entity: Any) -> bool:
+        """Return whether the watcher waits for the first message of a subscription."""
+        return getattr(entity, "is_rare", False) and entity.handle.pointer not in self._woken
+
+    def _ready(self, subscriptions: list[Any], held: ExitStack) -> set[int]:
+        """Return the pointers of the subscriptions that have a message."""
+        if not subscriptions:
+            return set()
+        wait_set = self._wait_set(held, NumberOfEntities(len(subscriptions)))
+        wait_set.clear_entities()
+        for subscription in subscriptions:
+            wait_set.add_subscription(subscription.handle)
+        wait_set.wait(0)
+        return set(wait_set.get_ready_entities("subscription"))
 
     def can_execute(self, entity: Any) -> bool:
         """Ignore rclpy's request to wake this executor twice per message."""
@@ -197,7 +220,8 @@ class LeanExecutor(SingleThreadedExecutor):
             noisy = {id(event) for subscription in self._all("subscriptions") for event in subscription.event_handlers}
             events = [waitable for waitable in others if id(waitable) in noisy]
             others = [waitable for waitable in others if id(waitable) not in noisy]
-            count = NumberOfEntities(0, len(guards) + 1, 0, len(entities["client"]), len(entities["service"]))
+            rare = [one for one in self._entities("subscriptions", held) if self._is_rare(one)]
+            count = NumberOfEntities(len(rare), len(guards) + 2, 0, len(entities["client"]), len(entities["service"]))
             for waitable in others:
                 count += waitable.get_num_entities()
             wait_set = self._wait_set(held, count)
@@ -205,7 +229,10 @@ class LeanExecutor(SingleThreadedExecutor):
             for kind, found in entities.items():
                 for entity in found:
                     getattr(wait_set, f"add_{kind}")(entity.handle)
-            handles = self._handles(held, *guards, self._guard)  # the last one: something was added, removed, is to end
+            for subscription in rare:
+                wait_set.add_subscription(subscription.handle)
+            # the last two: something was added, removed, is to end; the context ends
+            handles = self._handles(held, *guards, self._guard, self._sigint_gc)
             for handle in handles:
                 wait_set.add_guard_condition(handle)
             for waitable in others:
@@ -258,6 +285,15 @@ class LeanExecutor(SingleThreadedExecutor):
         held.enter_context(self._context.handle)
         return rcl.WaitSet(count.num_subscriptions, count.num_guard_conditions, count.num_timers, count.num_clients,
                            count.num_services, count.num_events, self._context.handle)
+
+
+def _time_left(timer: Timer) -> int:
+    """Return the time until a timer is due [ns]; NANOSECONDS if it is cancelled."""
+    try:
+        left = timer.handle.time_until_next_call()
+    except rcl.RCLError:  # Humble's answer for a cancelled timer
+        return NANOSECONDS
+    return NANOSECONDS if left is None else max(left, 0)
 
 
 def _called(timer: Timer) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import rclpy
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from rclpy.exceptions import ParameterException
@@ -271,6 +272,26 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 OBJECTS_PER_COLLECTION = 5_000  # new objects after which garbage is collected; messages leave hardly any cycles behind
 
 
+PROFILE = Path("config", "fastdds.xml")
+CHOSEN_PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # environment variables
+LOCAL_PROFILES = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # files that Fast DDS reads where it starts
+
+
+def use_middleware_profile() -> None:
+    """Let Fast DDS, from version 3, read config/fastdds.xml, unless the user has a profile; before rclpy.init.
+
+    Other middlewares, and earlier versions, ignore the variable.
+    """
+    if any(name in os.environ for name in CHOSEN_PROFILES) or any(map(os.path.exists, LOCAL_PROFILES)):
+        return
+    places = [Path(sys.prefix, "share", "rnea_ros"), Path(__file__).parents[3]]  # of a wheel, of the sources
+    with suppress(PackageNotFoundError, ValueError):
+        places.insert(0, Path(get_package_share_directory("rnea_ros")))
+    found = next((file for folder in places if (file := folder / PROFILE).is_file()), None)
+    if found is not None:
+        os.environ[CHOSEN_PROFILES[0]] = str(found)
+
+
 def noted_signals() -> list[int]:
     """Install handlers of signals; none is raised as KeyboardInterrupt, which the middleware would misinterpret.
 
@@ -369,6 +390,7 @@ def run(kinds: Sequence[Callable[[], Node]], args: Sequence[str] | None = None) 
     came = noted_signals()
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
+    use_middleware_profile()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     nodes: list[Node] = []
     try:

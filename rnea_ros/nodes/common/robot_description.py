@@ -200,6 +200,7 @@ class RobotDescriptionSource:
         self._ready = node.create_guard_condition(self._deliver)
         self._read = Reader(String)
         self._topic = node.create_subscription(String, "robot_description", self._on_description, LATCHED, raw=True)
+        self._topic.is_rare = True
         self.request()
 
     @property

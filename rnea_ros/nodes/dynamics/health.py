@@ -48,7 +48,7 @@ class Health:
         self.fault = ""
         self.published = 0
         self.output: int | None = None  # time of the last publication, steady clock [ns]
-        self._latencies = np.zeros(_LATENCIES)
+        self._latencies = [0] * _LATENCIES  # [ns]
         self._measured = 0
         self._since = time.monotonic_ns()
         self.set_model(None)
@@ -59,18 +59,28 @@ class Health:
         self.watch([])
 
     def watch(self, watched: Sequence[WatchedLimits]) -> None:
-        """Return the shares of limits whose peaks are reported."""
+        """Set the shares of limits whose peaks are reported."""
         self._watched = [(one, np.full_like(one.rows, np.nan)) for one in watched if one.rows.size]
 
-    def done(self, began: int) -> None:
-        """Count a published result; `began`: start of the callback of its message [ns]."""
+    @property
+    def peaks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Peaks since the last report, and the rows of a sample by which they are raised."""
+        return [(peaks, one.rows) for one, peaks in self._watched]
+
+    def done(self, began: int, are_peaks_raised: bool = False) -> None:
+        """Count a published result.
+
+        began            : start of the callback of its message [ns]
+        are_peaks_raised : whether `peaks` contain this sample already
+        """
         self.output = now = time.monotonic_ns()
         self._latencies[self._measured % _LATENCIES] = now - began
         self._measured += 1
         self.published += 1
         self.fault = ""
-        for one, peaks in self._watched:
-            np.fmax(peaks, one.rows, out=peaks)
+        if not are_peaks_raised:
+            for peaks, rows in self.peaks:
+                np.fmax(peaks, rows, out=peaks)
 
     def state(self, timeout: float) -> tuple[NodeState, str]:
         """Return the current state, and a sentence about it."""
@@ -135,7 +145,7 @@ class Health:
                 f"{stream.name}.age_s": f"{stream.age(now):.3f}", f"{stream.name}.last_drop": stream.last_drop, **counts}
 
     def _latency_values(self) -> dict[str, object]:
-        taken = np.sort(self._latencies[: min(self._measured, _LATENCIES)]) * 1e-3
+        taken = np.sort(np.array(self._latencies[: min(self._measured, _LATENCIES)], dtype=float)) * 1e-3
         # not by np.percentile, which imports for 20 ms when it is first called
         p50, p99 = (taken[round(share * (len(taken) - 1))] if len(taken) else np.nan for share in (0.5, 0.99))
         self._measured = 0

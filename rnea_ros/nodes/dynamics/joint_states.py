@@ -23,9 +23,11 @@ from sensor_msgs.msg import JointState
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.filter_bank import MotionEstimate
 from rnea_ros.estimation.motion_estimator import MotionEstimator
+from rnea_ros.nodes.common.cdr import Decoder, MessageLayout, NumberBlock
 from rnea_ros.nodes.common.topics import UNKNOWN_STAMP, Jumped, Timeline
 
 MAX_SENDERS = 32  # senders, and orders of joint names, that are stored
+FIELDS = ("position", "velocity", "effort")  # arrays of a JointState
 MAX_NAMES = 1000  # joint names in a message whose order is stored
 
 
@@ -53,13 +55,13 @@ class Layout:
         self.whole = self.joints[:needed] == tuple(range(needed))
         self.every = len(known) == len(numbers)
         self.columns: Any = slice(None) if self.every else np.array(self.joints, dtype=np.intp)
-        self._order = np.array([index[name] for name in known], dtype=np.intp)
+        self.order = np.array([index[name] for name in known], dtype=np.intp)  # of the joints among the names
 
     def read(self, values: array.array, what: str, out: np.ndarray) -> bool:
         """Copy values of `joints` into out; returns whether all are finite."""
         if len(values) != len(self.names):
             raise Rejected("wrong_size", f"{what} has {len(values)} entries for {len(self.names)} names")
-        np.frombuffer(values).take(self._order, out=out, mode="clip")
+        np.frombuffer(values).take(self.order, out=out, mode="clip")
         return finite(out)
 
 
@@ -90,8 +92,9 @@ class JointMap:
 
 
 def finite(values: np.ndarray) -> bool:
-    """Return whether all values are finite; through a list, which takes half of numpy's time for a robot's few joints."""
-    return all(map(math.isfinite, values.tolist()))
+    """Return whether all values (n,) are finite; through a list, which takes half of numpy's time for a robot's few joints."""
+    numbers = values.tolist()
+    return math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))  # a sum of finite numbers can be infinite
 
 
 def not_finite(names: Sequence[str], values: np.ndarray) -> str:
@@ -127,9 +130,9 @@ class PausingEstimator:
     continues, or begins again if there were more. What it has learned about the sensor is kept.
     """
 
-    def __init__(self, estimator: MotionEstimator, timeout: Callable[[], float]):
-        """timeout() returns the time without samples after which earlier ones are discarded [s]."""
-        self.estimator, self._timeout = estimator, timeout
+    def __init__(self, estimator: MotionEstimator, timeout: float):
+        """timeout: time without samples after which earlier ones are discarded [s]."""
+        self.estimator, self.timeout = estimator, timeout
         self._kept: deque[tuple[int, np.ndarray]] = deque(maxlen=PAUSES.kept_samples)
         self._has_lost = False  # whether samples of the pause were not kept
         self._stamp = self._began = UNKNOWN_STAMP  # of the last sample, of the first one since the last pause [ns]
@@ -141,7 +144,7 @@ class PausingEstimator:
         is_used : whether estimates are used at present
         """
         gap, self._stamp = stamp - self._stamp, stamp
-        if gap > self._timeout() * 1e9:
+        if gap > self.timeout * 1e9:
             self.clear()
         since = stamp - self._began
         if is_used or not 0 <= since < (PAUSES.stretch_s + PAUSES.pause_s) * 1e9:
@@ -195,6 +198,7 @@ class JointStateSource:
         self.q, self.qd = self.values
         self.stamp, self.arrival = UNKNOWN_STAMP, 0  # arrival of the last message that was used, by the steady clock [ns]
         self.received = 0  # arrival of the last message, used or not [ns]
+        self.is_published = False  # whether a message was used
         self.history: PausingEstimator | None = None
         self.conflicting: list[JointStateSource] = []  # of other senders, with joints of this one
 
@@ -204,8 +208,42 @@ class JointStateSource:
             self.history.clear()
 
 
+class RepeatedState:
+    """Reader of joint states with one layout of all joints, from one sender: most messages of most robots.
+
+    It does what StateReader.read does for such messages, and nothing for others: bytes of the same layout have the same names
+    and numbers of entries, so that only the numbers and the stamp have to be read and checked.
+    """
+
+    def __init__(self, block: NumberBlock, source: JointStateSource):
+        self.source, self.layout, self.when = source, source.layout, block.when
+        self._sender, self._block, self._order = source.sender, block, source.layout.order
+        self._flat = source.values.reshape(-1)
+
+    @classmethod
+    def of(cls, layout: MessageLayout, source: JointStateSource) -> RepeatedState | None:
+        """Return the reader of the messages of a source that have a layout; None if they have no velocities."""
+        try:
+            return cls(NumberBlock(layout, FIELDS[:2]), source)
+        except ValueError:
+            return None
+
+    def read(self, data: bytes, sender: bytes, check: Callable[[JointStateSource], None]) -> bool:
+        """Read positions and velocities into the source; return False for messages that StateReader.read must read: those of
+        other layouts or senders, or with numbers that are not finite.
+
+        check: raises Rejected if another sender of the same joints is in use
+        """
+        if sender != self._sender or not self._block.read(data):
+            return False
+        if self.source.conflicting:
+            check(self.source)
+        self._block.values.take(self._order, axis=1, out=self.source.values, mode="clip")
+        return finite(self._flat)
+
+
 class StateReader:
-    """Latest joint states: q, qd (n,), and whether every velocity is known. Efforts are not read.
+    """Latest joint states: values (2, n), which are q and qd, and whether every velocity is known. Efforts are not read.
 
     Optional joints are read where they are published; q_all, qd_all have them behind the others.
 
@@ -221,11 +259,17 @@ class StateReader:
         self.stamp, self.when, self.spread = 0, Time(), 0.0
         self.has_velocity = False
         self._map, self._clock = JointMap(joint_names, optional), clock
+        self._decode = Decoder(JointState, FIELDS)
+        self._data = b""  # last message that was read as bytes
+        self._last_layout: MessageLayout | None = None  # its layout
+        self._repeated: RepeatedState | None = None
+        self._tried: tuple[MessageLayout, JointStateSource] | None = None  # of the last try
         self._timelines: dict[tuple[int, ...], Timeline] = {}  # one for all senders: stamps of results never decrease
         self._sources: dict[tuple[tuple[int, ...], bytes], JointStateSource] = {}
         self._values = np.full((2, n + len(optional)), np.nan)
         self.q_all, self.qd_all = self._values
-        self.q, self.qd = self._values[:, :n]
+        self.values = self._values[:, :n]
+        self.q, self.qd = self.values
         self.q[:], self.qd[:] = 0.0, 0.0
         self._stamps = np.full(n + len(optional), UNKNOWN_STAMP)  # of all joints
         self._since = self._stamps[:n]
@@ -245,8 +289,31 @@ class StateReader:
             known = layout.read(message.velocity, "velocity", source.qd)
         else:
             source.qd.fill(np.nan)
+        self._accept(source, layout, message.header.stamp, known)
+        return source
+
+    def read_bytes(self, data: bytes, sender: bytes = b"") -> JointStateSource:
+        """Read the bytes of a message as `read` does, without a message object if they only repeat the last layout."""
+        repeated, self._data = self._repeated, data
+        if repeated is not None and repeated.read(data, sender, self._check_sender):
+            self._accept(repeated.source, repeated.layout, repeated.when, True)
+            return repeated.source
+        source = self.read(self._decode(data), sender)
+        layout, before = self._decode.layout(data), self._last_layout
+        self._last_layout = layout
+        if layout is not None and layout is before and self._tried != (layout, source) and source.layout.every:
+            self._repeated, self._tried = RepeatedState.of(layout, source), (layout, source)
+        return source
+
+    @property
+    def message(self) -> JointState:
+        """Last message that was read as bytes."""
+        return self._decode(self._data)
+
+    def _accept(self, source: JointStateSource, layout: Layout, when: Time, known: bool) -> None:
+        """Merge what a source has read. known: whether every velocity is finite. Raises Rejected."""
         try:
-            source.stamp = source.timeline.advance(message.header.stamp)
+            source.stamp = source.timeline.advance(when)
         except Jumped:
             self._stamps.fill(UNKNOWN_STAMP)
             source.clear()
@@ -255,12 +322,12 @@ class StateReader:
         columns = source.columns
         self._values[:, columns] = source.values
         self._stamps[columns] = source.stamp
-        self._unpublished[columns] = False
+        if source.layout is not layout or not source.is_published:
+            self._unpublished[columns], source.is_published = False, True
         source.layout = layout
         if layout.whole:
-            self.stamp, self.when, self.spread = source.stamp, message.header.stamp, 0.0
+            self.stamp, self.when, self.spread = source.stamp, when, 0.0
         self.has_velocity = (known and layout.whole) or bool(np.isfinite(self.qd).all())
-        return source
 
     def _check_sender(self, source: JointStateSource) -> None:
         """Raise Rejected where another sender of the same joints is in use: messages of two are not mixed into one motion.
@@ -316,6 +383,7 @@ class StateReader:
             self.forget()
             self._sources.clear()
             self._timelines.clear()
+            self._repeated = None
         timeline = self._timelines.setdefault(layout.joints, Timeline(self._clock))
         made = self._sources[layout.joints, sender] = JointStateSource(layout, sender, timeline)
         for source in self.sources:

@@ -7,6 +7,7 @@ computing the dynamics.
 from __future__ import annotations
 
 import array
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -18,7 +19,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
-from rnea_ros import Robot
+from rnea_ros import InputError, Robot
+from rnea_ros.codegen.kernel import Kernel
+from rnea_ros.codegen.sample_step import Copy, SampleStep
 from rnea_ros.errors import Rejected
 from rnea_ros.model.drives import MIN_VELOCITY, TOTAL, EffortConvention, VelocityLimits, two_sided_limits
 from rnea_ros.model.tree import Limits
@@ -44,6 +47,7 @@ _EFFORTS, _COMMANDED, _STD = (_rows(name, 2) for name in ("effort", "commanded_e
 _LIMITS, _USE = (_rows(name, 3) for name in ("effort_limit", "effort_utilization"))
 _SHARES = _rows("effort_utilization", 4)  # those of efforts, and of the velocity
 _LIMITED = np.array([_ROWS.index(name) for name in ("effort", "effort_rate", "commanded_effort_rate", "velocity")])
+COUNT_PERIOD_NS = 10_000_000  # ns; of counting the subscribers, which takes a tenth of the time of sending
 TOPICS = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (JointState, "~/commanded_effort"),
           (JointState, "~/commanded_effort_rate"), (JointDynamics, "~/joint_dynamics"))
 
@@ -77,6 +81,17 @@ class Sent:
         for target, values in self._written:
             target[...] = values
         return self._encoder.stamped(*stamp)
+
+
+    def copies(self, stamp: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return (target, source) of what `packed` copies, row by row, with a stamp (1,) in the form of Encoder.stamp."""
+        rows = [pair for block, part in self._written for pair in zip(block, part)]
+        return [*rows, (self._encoder.stamp, stamp)]
+
+    @property
+    def data(self) -> memoryview:
+        """Bytes of the message, in place."""
+        return self._encoder.data
 
 
 class DynamicsMessages:
@@ -120,17 +135,17 @@ class DynamicsMessages:
         self._dynamics: dict[str, Sent] = {}  # by motion source, which is part of a message's layout
         self._source = ""
 
-    @property
-    def sent(self) -> list[Sent]:
-        """Messages in the order of TOPICS."""
-        return [*self._joint_states, self._of_source()]
+    def sent(self, number: int, source: str | None = None) -> Sent:
+        """Return the message of a topic, by its number in TOPICS. source: of the motion; default: that of the last sample."""
+        source = self._source if source is None else source
+        return self._joint_states[number] if number < len(self._joint_states) else self._of_source(source)
 
-    def _of_source(self) -> Sent:
-        sent = self._dynamics.get(self._source)
+    def _of_source(self, source: str) -> Sent:
+        sent = self._dynamics.get(source)
         if sent is None:
-            message = JointDynamics(header=self._header, joint_names=list(self._names), motion_source=self._source,
+            message = JointDynamics(header=self._header, joint_names=list(self._names), motion_source=source,
                                     input_names=self._inputs)
-            sent = self._dynamics[self._source] = Sent(message, self.input_age[None], self._values, self.drives.drives,
+            sent = self._dynamics[source] = Sent(message, self.input_age[None], self._values, self.drives.drives,
                                                        self.drives.supplies)
         return sent
 
@@ -150,7 +165,7 @@ class DynamicsMessages:
 
     @property
     def dynamics(self) -> JointDynamics:
-        return self._shown(-1)
+        return self._shown(len(self._joint_states))
 
     @property
     def watched(self) -> list[WatchedLimits]:
@@ -171,7 +186,7 @@ class DynamicsMessages:
                 for name, value in zip(self._names, row) if np.isfinite(value)}
 
     def _shown(self, number: int) -> Any:
-        message = self.sent[number].message()
+        message = self.sent(number).message()
         message.header = self.header
         return message
 
@@ -195,11 +210,10 @@ class DynamicsMessages:
         else:
             for row, share, gravity, friction_k in zip(self._commanded, result[:2], result[2:], friction):
                 row[:] = self._convention.effort(share, gravity, friction_k)
-        if std is not None:
-            self._std[:] = std
-        elif self._has_std:
-            self._std.fill(np.nan)
-        self._has_std = std is not None
+        if std is None:
+            self.clear_deviations()
+        else:
+            self._std[:], self._has_std = std, True
         if self._by_position.joints:
             self._share_limits[-1] = np.maximum(self._by_position(motion[0], motion[1]), MIN_VELOCITY)
         self._values.take(_LIMITED, axis=0, out=self._limited, mode="clip")
@@ -209,6 +223,74 @@ class DynamicsMessages:
             use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
 
 
+    # ------------------------------------------------------------------ the same by a sample step
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `fill` only divides by constant limits: one convention, no drives, no limits by direction or position."""
+        return self._is_plain and not (self._by_position.joints or self._sided or self.drives.is_used)
+
+    def connect(self, step: SampleStep, topics: Sequence[int], source: str, stamp: np.ndarray, peaks: Sequence[Copy]) -> None:
+        """Let a step do what `fill` and Sent.packed do, for topics by their numbers; for a plain convention only."""
+        values = self._values
+        step.connect([(self.motion, step.motion), (values[_EFFORTS.start:_COMMANDED.start], step.results),
+                      (self._commanded, step.results[:2])],
+                     list(zip(self._shares, (values[row] for row in _LIMITED), self._share_limits)),
+                     [pair for number in topics for pair in self.sent(number, source).copies(stamp)], peaks)
+
+    def clear_deviations(self) -> None:
+        """Set the standard deviations to NaN: those of the next sample are not known."""
+        if self._has_std:
+            self._std.fill(np.nan)
+            self._has_std = False
+
+    def filled(self, stamp: tuple[int, int], source: str) -> None:
+        """Record stamp and source of a sample that a step has filled in."""
+        self.stamp, self._source = stamp, source
+
+
+class MessageStep:
+    """Evaluation and serialization of a sample by one call of machine code, for a tree that has a desired motion.
+
+    It fills in and packs the same bytes as DynamicsMessages.fill and Sent.packed do. See codegen/sample_step.py.
+    """
+
+    source = "desired_motion"  # of the motion, see JointDynamics.motion_source
+
+    def __init__(self, kernel: Kernel, state: np.ndarray, out: DynamicsMessages, peaks: Sequence[Copy]):
+        """Create a step. Raises InputError, and ImportError without llvmlite.
+
+        state : (2, n) measured positions and velocities, read at each sample
+        peaks : of Health, to be raised by each sample
+        """
+        if not out.is_plain:
+            raise InputError("the messages need more than constant limits")
+        self._step, self._out = SampleStep(kernel, state), out
+        self._stamp = np.zeros(1, np.uint64)
+        self._peaks = peaks
+        self._topics: tuple[int, ...] | None = None  # those that the step packs
+        self.data: list[memoryview] = []  # bytes of the messages that were filled in
+
+    def fill(self, topics: tuple[int, ...], when: Time, desired: np.ndarray, since: float) -> bool:
+        """Fill in a sample; return False, and change no message, if its numbers are not finite.
+
+        topics  : numbers of the messages to pack, in TOPICS
+        when    : stamp of the sample
+        desired : (2, n) acceleration and jerk, `since` seconds before it
+        """
+        if topics != self._topics:
+            self._out.connect(self._step, topics, self.source, self._stamp, self._peaks)
+            self._topics, self.data = topics, [self._out.sent(number, self.source).data for number in topics]
+        self._out.clear_deviations()
+        stamp = when.sec, when.nanosec
+        cdr.STAMP.pack_into(self._stamp, 0, *stamp)
+        self._step.desired[:], self._step.since[0] = desired, since
+        if not self._step():
+            return False
+        self._out.filled(stamp, self.source)
+        return True
+
+
 class ResultPublishers:
     """Publishers of the messages; a message without subscribers is not built."""
 
@@ -216,11 +298,25 @@ class ResultPublishers:
         publishers = [node.create_publisher(kind, name, queue) for kind, name in TOPICS]
         self.topic_name = publishers[-1].topic_name
         self._publishers = [cdr.RawPublisher(publisher) for publisher in publishers]
+        self._subscribed: tuple[int, ...] = ()  # numbers in TOPICS
+        self._counted = 0  # time of the last count of the subscribers, steady clock [ns]
+
+    def subscribed(self) -> tuple[int, ...]:
+        """Return the numbers in TOPICS of the topics with subscribers, counted every COUNT_PERIOD_NS."""
+        now = time.monotonic_ns()
+        if now - self._counted > COUNT_PERIOD_NS:
+            self._counted = now
+            self._subscribed = tuple(k for k, publisher in enumerate(self._publishers) if publisher.has_subscribers())
+        return self._subscribed
 
     def publish(self, filled: DynamicsMessages) -> None:
-        for publisher, sent in zip(self._publishers, filled.sent):
-            if publisher.has_subscribers():
-                publisher.send(sent.packed(filled.stamp))
+        for number in self.subscribed():
+            self._publishers[number].send(filled.sent(number).packed(filled.stamp))
+
+    def publish_step(self, step: MessageStep, topics: tuple[int, ...]) -> None:
+        """Publish the messages that a step has packed."""
+        for number, data in zip(topics, step.data):
+            self._publishers[number].send_bytes(bytes(data))
 
 
 class Deviations:

@@ -131,6 +131,14 @@ class DesiredReader(StampedMotions):
         kept = self.before(stamp) or (self._kept[0] if self._kept else None)
         return None if kept is None else kept[1]
 
+    def newest(self, stamp: int, tolerance: float) -> tuple[np.ndarray, float] | None:
+        """Return the newest motion, and the time from it to a stamp [ns] in seconds, if `at` extrapolates from it."""
+        if not self._kept:
+            return None
+        when, rows = self._kept[-1]
+        since = (stamp - when) * 1e-9
+        return (rows, since) if 0.0 <= since <= tolerance else None
+
     def at(self, stamp: int, tolerance: float = math.inf, span: float = math.inf) -> np.ndarray | None:
         """Return acceleration, jerk and higher derivatives (rows, joints) at a stamp [ns]; None before the first message.
 
@@ -391,7 +399,8 @@ def subscribe_references(node: Node, process: Callable[[Callable[[Any], int]], N
     """Subscribe to all reference topics. process: passes a reader to the MotionSource, and counts the message."""
     for kind, name, qos, read in REFERENCE_TOPICS.values():
         if kind is not None:
-            node.create_subscription(kind, name, partial(_on_message, process, read, Reader(kind)), qos, raw=True)
+            made = node.create_subscription(kind, name, partial(_on_message, process, read, Reader(kind)), qos, raw=True)
+            made.is_rare = True
 
 
 def _on_message(process: Callable[..., None], read: Callable[[References, Any], int], reader: Reader, data: bytes) -> None:
@@ -461,6 +470,9 @@ class MotionSource:
             self._estimated = estimated
             for part in self.state.sources:
                 part.history = None
+        for part in self.state.sources:
+            if part.history is not None:
+                part.history.timeout = values["state_timeout"]
         held = [values.get(f"hold_joints.{name}", math.nan) for name in self._joint_names]
         self.state.age, self.state.held = values["joint_age"], np.array(held)
         self.desired.held = frozenset(np.flatnonzero(np.isfinite(held)).tolist())
@@ -474,8 +486,12 @@ class MotionSource:
 
     def read(self, message: JointState, sender: bytes = b"") -> int:
         """Read a joint state of a sender, and return the stamp [ns] of the merged state. Raises Rejected."""
+        return self.read_bytes(message, sender, self.state.read)
+
+    def read_bytes(self, given: Any, sender: bytes = b"", read: Callable[[Any, bytes], JointStateSource] | None = None) -> int:
+        """Read the bytes of a joint state; the same as `read` for its message. read: of what is given."""
         try:
-            part = self.state.read(message, sender)
+            part = read(given, sender) if read else self.state.read_bytes(given, sender)
         except Jumped:
             self.desired.clear()
             self.references.clear()
@@ -486,7 +502,8 @@ class MotionSource:
             self._standing = self._follow(part)
             if self._standing and source != "auto":
                 raise self._standing
-        self.state.merge(part)
+        if not part.layout.whole:
+            self.state.merge(part)
         return self.state.stamp
 
     def at_state(self, desired_age: float) -> Motion:
@@ -528,6 +545,22 @@ class MotionSource:
         self.deviation = deviation
         return tuple(found)
 
+    def desired_sample(self, desired_age: float) -> tuple[np.ndarray, float] | None:
+        """Return the newest desired motion (2, n), and the time from it to the last state [s], from which `at_state` would
+        extrapolate the motion; None for any other motion.
+        """
+        state, values = self.state, self._values
+        source, timeout = values["motion_source"], values["desired_timeout"]
+        if source not in ("auto", "desired") or desired_age > timeout or not state.has_velocity:
+            return None
+        found = self.desired.newest(state.stamp, values["input_tolerance"])
+        if found is not None:
+            self.stamp, self.when, self.deviation, self.lateness = state.stamp, state.when, None, None
+            self._wanted, self.name = found[0], "desired_motion"
+            self._is_estimating = source != "auto"
+            self._desired_until = state.stamp
+        return found
+
     def lag(self, desired_age: float) -> int:
         """Return the expected time from the next motion to the next joint state [ns]."""
         source = self._values["motion_source"]
@@ -546,7 +579,12 @@ class MotionSource:
         if found is None:
             return None
         self._wanted, self.name = found, "desired_motion"
-        return found[:, :len(self._joint_names)]
+        return self._of_joints(found)
+
+    def _of_joints(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns of joint_names, without those of optional joints."""
+        n = len(self._joint_names)
+        return rows if rows.shape[1] == n else rows[:, :n]
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Return estimated motion and standard deviations (2, 4, n + k) of all joints at a stamp [ns]. Raises Rejected."""
@@ -623,7 +661,7 @@ class MotionSource:
                                  for kind in (self._turning, self._revolute))
             resolution = self._values["estimator.resolution"]
             estimator = MotionEstimator(len(part.joints), self._lag, resolution, turning, revolute)
-            history = part.history = PausingEstimator(estimator, lambda: self._values["state_timeout"])
+            history = part.history = PausingEstimator(estimator, self._values["state_timeout"])
         if history.push(part.stamp, part.values, self._is_estimating):
             return None
         return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance, so positions "
@@ -650,4 +688,4 @@ class MotionSource:
         self.name = "assumed_zero" if chosen is None else "desired_motion_late" if late else "desired_motion"
         if chosen is not None and late and policy == "zero_jerk":
             self._wanted = np.concatenate((chosen[:1], self._zeros[1:]))
-        return self._wanted[:, :len(self._joint_names)]
+        return self._of_joints(self._wanted)

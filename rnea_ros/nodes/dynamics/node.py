@@ -17,7 +17,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion, ModelInfo
-from rnea_ros import RneaError, Robot
+from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import Rejected, count_noun
 from rnea_ros.nodes.common.cdr import Decoder
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, steady_timer
@@ -34,7 +34,7 @@ from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_n
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.markers import MarkerData, MarkerPublisher
-from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers
+from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, MessageStep, ResultPublishers
 from rnea_ros.nodes.dynamics.motion_source import (
     FIELDS,
     REFERENCE_TOPICS,
@@ -78,13 +78,13 @@ class DynamicsNode(ManagedNode):
         """Create topics and services, and begin to build the model."""
         self._robot: ServedRobot | None = None
         self._drives: DriveUtilization | None = None
+        self._step: MessageStep | None = None
         self._state, names = NodeState.WAITING_MODEL, self._wrench_names
         self._motion_source, self._source_changes = "", 0
         self._logged_changes: set[tuple[str, str]] = set()
         self._commanded_described = ""
         self._health = Health(self.get_fully_qualified_name())
         self._results = ResultPublishers(self, DYNAMICS_QUEUE)
-        self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = MarkerPublisher(self, self._marker_data)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
@@ -159,14 +159,16 @@ class DynamicsNode(ManagedNode):
         """Evaluate a joint state that arrived at `began` [ns] and is due."""
         stream = self._health.states
         try:
-            robot, source = self._model()
+            robot, source = (self._robot, self._motion) if self._robot is not None and self.is_active else self._model()
             if robot.motion_topic:
                 raise Rejected("joint_states_unused", f"{robot.motion_topic} says how the robot moves", passing=True)
-            message = self._decode_state(data)
-            stream.accept(began, source.read(message, self._senders.sender(info)))
+            stream.accept(began, source.read_bytes(data, self._senders.sender(info)))
+            age = self._health.desired.age(began)
+            if self._step is not None and self._answer_by_step(self._step, source, began, age):
+                return
             if self._commands.is_wanted:
                 self._commands.on_state(source.state)
-            motion = source.at_state(self._health.desired.age(began))
+            motion = source.at_state(age)
             if source.lateness:
                 self._health.desired.drop(source.lateness)
             result = robot.dynamics(motion, source.optional, self._loads(source.stamp), source.stamp)
@@ -175,7 +177,7 @@ class DynamicsNode(ManagedNode):
             if self._commands.is_wanted:
                 self._commands.on_torque(source, motion, result)
             if self._external:
-                self._external.on_state(message, source, motion)
+                self._external.on_state(source.state.message, source, motion)
             if self._scaler.active:
                 alone = robot.dynamics(motion, source.optional, no_loads, source.stamp) if self._wrenches else result
                 self._scaler.publish(source.stamp, motion, result, alone)
@@ -219,6 +221,34 @@ class DynamicsNode(ManagedNode):
         self._results.publish(out)
         self._health.done(began)
         robot.publish(when)
+
+    def _answer_by_step(self, step: MessageStep, source: MotionSource, began: int, age: float) -> bool:
+        """Do what follows in `_evaluate` by one call of machine code; return False if the motion or its numbers need more.
+
+        age: of the desired motion [s]
+        """
+        wanted = source.desired_sample(age)
+        if wanted is None:
+            return False
+        topics = self._results.subscribed()
+        self._out.input_age[:] = source.state.spread, *self._pairing.ages(source.stamp)
+        if not step.fill(topics, source.when, *wanted):
+            return False
+        self._answered_stamp = source.stamp
+        if source.name != self._motion_source:
+            self._on_source_change(source.name)
+        self._results.publish_step(step, topics)
+        self._health.done(began, are_peaks_raised=True)
+        return True
+
+    def _message_step(self, robot: ServedRobot) -> MessageStep | None:
+        """Return the step for the present model and parameters; None if a sample needs more than its kernel."""
+        is_more = self._wrenches or self._external or self._scaler.active or self._commands.is_wanted
+        kernel = None if is_more else robot.kernel()
+        try:
+            return None if kernel is None else MessageStep(kernel, self._motion.state.values, self._out, self._health.peaks)
+        except (InputError, ImportError, OSError):  # drives, payloads, optional joints; llvmlite is missing, or does not load
+            return None
 
     def _on_source_change(self, source: str) -> None:
         before, self._motion_source = self._motion_source, source
@@ -292,6 +322,7 @@ class DynamicsNode(ManagedNode):
             values = self._settings.values
             self._motion.configure(values)
             self._robot.configure(values)
+            self._uses_desired = not self._robot.motion_topic and values["motion_source"] in ("desired", "auto")
             self._pairing.wait_s = values["input_wait"]
 
     def _inputs(self, robot: ServedRobot) -> list[PairedInput]:
@@ -304,7 +335,7 @@ class DynamicsNode(ManagedNode):
 
         inputs = [
             PairedInput("~/desired_motion", self._health.desired, timeout,
-                        lambda: not robot.motion_topic and parameter("motion_source") in ("desired", "auto")),
+                        lambda: self._uses_desired),
             PairedInput(REFERENCE_TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
                         lambda: parameter("motion_source") == "reference" and parameter("reference.source") != "trajectory")]
         return [*inputs, *robot.paired(), *(self._wrenches.paired() if self._wrenches else [])]
@@ -330,6 +361,7 @@ class DynamicsNode(ManagedNode):
             self._markers.configure(values)
             self._scaler.configure(self._robot, self._limits, values, commanded)
             self._commands.use(self._robot, values, self._limits, commanded)
+            self._step = self._message_step(self._robot)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg(), commanded)
             self._robot.describe(info)
             self._conventions = {"joint_effort": "total", "commanded_effort": commanded.contains,

@@ -20,6 +20,7 @@ from std_msgs.msg import Header
 from rnea_msgs.msg import BaseDynamics, ElasticDynamics, ModelInfo
 from rnea_ros import BaseState, InputError, Loads, MotorState, PlatformMotion, Robot
 from rnea_ros.algorithms.closed_loops import Cut
+from rnea_ros.codegen.kernel import Kernel
 from rnea_ros.errors import Rejected, some
 from rnea_ros.model.drives import Efforts
 from rnea_ros.model.tree import Limits
@@ -379,6 +380,10 @@ class ServedRobot(RobotFacts, ABC):
         """Return motion and torques at a stamp [ns], for robots whose motion comes from `motion_topic`."""
         raise NotImplementedError
 
+    def kernel(self) -> Kernel | None:
+        """Return the kernel of q, qd, qdd, qddd that is all of `dynamics` without loads; None if there is more to it."""
+        return None
+
     def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         """Return the whole-body quantities of the last sample; None: unknown."""
         return None
@@ -443,6 +448,9 @@ class ServedTree(ServedRobot):
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
         return self._dynamics(*motion, loads=loads(motion[0], motion[1]))
+
+    def kernel(self) -> Kernel | None:
+        return self.tree.kernel("dynamics")
 
     def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         return on_fixed_base(self.tree, motion, loads)
