@@ -125,7 +125,8 @@ def _nodes(found: Mapping[str, Load]) -> list[str]:
              "other programs delay neither side; the last two rows run without it. Round trip: from the publication of a "
              "joint state to the arrival of the last result. Processor time: user and system time of all threads per "
              "processed message. The naive node (naive_node.py) uses rclpy's executor, creates each message anew and computes "
-             "the same with Pinocchio. Load: that of the whole machine, averaged over the last minute, including these "
+             "the same with Pinocchio; the node of stored bytes (stored_node.py) computes nothing. The nodes of a group are "
+             "served in turns of 2 s. Load: that of the whole machine, averaged over the last minute, including these "
              "processes. The first row characterises the machine: the delay of a real-time thread that only sleeps until the "
              "next millisecond.", "",
              "![Round trip](latency.png)", "",

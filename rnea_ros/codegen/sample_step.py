@@ -220,11 +220,11 @@ class SampleStep:
         if not kernel.address or not python_call.usable():
             raise InputError("a sample step needs a kernel of machine code and CPython with its usual layout of objects")
         self.desired, self.since, self.motion, self.results = np.zeros((2, n)), np.zeros(1), np.zeros((4, n)), np.zeros((4, n))
-        self._kept: list[object] = [kernel, state, self.desired, self.since, self.motion, self.results]
+        self._kernel, self._held = kernel, dict[int, list[np.ndarray]]()  # arrays of the tables, by their words in the plan
         self._plan = np.zeros(WORDS, dtype=np.int64)
         self._plan[:6] = (kernel.address, *map(_address, (self.motion, self.results)), n, _address(self.desired),
                           _address(self.since))
-        self._table(6, [self._copied(self.motion[:2], state)])
+        self._copies(6, [(self.motion[:2], state)])
         self._run = llvm_engine.sample_step()
 
     def connect(self, tables: Sequence[Copy], shares: Sequence[Share], messages: Sequence[Copy],
@@ -233,31 +233,29 @@ class SampleStep:
         the largest numbers so far, from which NaN is left out.
         """
         n = self.motion.shape[1]
-        self._table(8, [self._copied(*pair) for pair in tables])
-        rows = []
-        for arrays in shares:
-            if any(one.size != n or one.dtype != float for one in arrays):
-                raise InputError(f"arrays of {[one.size for one in arrays]} numbers; shares of limits need {n} doubles each")
-            self._kept += arrays
-            rows.append([_address(one) for one in arrays])
-        self._table(10, rows)
-        self._table(12, [self._copied(*pair) for pair in messages])
-        self._table(14, [self._copied(*pair) for pair in peaks])
+        if any(one.size != n or one.dtype != float for arrays in shares for one in arrays):
+            raise InputError(f"arrays of {[[one.size for one in arrays] for arrays in shares]} numbers; shares of limits need "
+                             f"{n} doubles each")
+        self._table(10, [[_address(one) for one in arrays] for arrays in shares], [one for arrays in shares for one in arrays])
+        for at, copies in ((8, tables), (12, messages), (14, peaks)):
+            self._copies(at, copies)
 
     def __call__(self) -> bool:
         """Evaluate the sample; return False, with nothing copied, where a number of the motion or a result is not finite."""
         return self._run(self._plan) is not None
 
-    def _copied(self, target: np.ndarray, source: np.ndarray) -> list[int]:
-        if target.nbytes != source.nbytes or not target.nbytes:
-            raise InputError(f"{source.nbytes} bytes cannot be copied to {target.nbytes}: equal numbers above 0 are needed")
-        self._kept += [target, source]
-        return [_address(target), _address(source), target.nbytes // WORD]
+    def _copies(self, at: int, copies: Sequence[Copy]) -> None:
+        for target, source in copies:
+            if target.nbytes != source.nbytes or not target.nbytes:
+                raise InputError(f"{source.nbytes} bytes cannot be copied to {target.nbytes}: equal numbers are needed")
+        self._table(at, [[_address(target), _address(source), target.nbytes // WORD] for target, source in copies],
+                    [one for pair in copies for one in pair])
 
-    def _table(self, at: int, rows: Sequence[Sequence[int]]) -> None:
+    def _table(self, at: int, rows: Sequence[Sequence[int]], arrays: Sequence[np.ndarray]) -> None:
+        """Set a table of the plan, and keep its arrays alive."""
         table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        self._kept.append(table)
         self._plan[at:at + 2] = _address(table) if len(table) else 0, len(table)
+        self._held[at] = [table, *arrays]
 
 
 def _address(array: np.ndarray) -> int:

@@ -109,7 +109,7 @@ class DriveUtilization:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything is known of a drive or a supply: else `fill` changes no table."""
+        """True if anything is known of a drive or a supply: else `fill` changes no table."""
         return bool(self.drives.size or self.names or self._warmth is not None)
 
     def _take_over(self, before: DriveUtilization) -> None:

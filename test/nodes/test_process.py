@@ -6,6 +6,9 @@ import array
 import os
 import resource
 import signal
+import sys
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,13 +20,14 @@ pytest.importorskip("rnea_msgs")
 
 from builtin_interfaces.msg import Time
 from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
-from rnea_ros.nodes.common import cdr
+from rnea_ros.nodes.common import cdr, process
 from rnea_ros.nodes.common import executor as lean
 from rnea_ros.nodes.common.parameter_table import PROCESS
 from rnea_ros.nodes.common.process import apply_process_settings, freeze_garbage
@@ -145,6 +149,56 @@ def test_entities_created_and_destroyed_while_spinning_are_handled(ros):
     with suppress(ExternalShutdownException):
         spun.spin()
     assert len(recorded) == 3  # nothing came after it was destroyed
+
+
+def test_rare_subscription_is_served_from_its_first_message_on(ros):
+    """No other message and no timer wakes the executor."""
+    spun = lean.LeanExecutor(context=ros.context)
+    spun.lean = True
+    node, received = ros.node, []
+    ros._executor.remove_node(node)
+    spun.add_node(node)
+    sender = Node("sender", context=ros.context)
+    publisher = sender.create_publisher(Float64MultiArray, "topic", 10)
+
+    def receive(message):
+        received.append(message.data[0])
+        if len(received) < 4:
+            publisher.publish(Float64MultiArray(data=[received[-1] + 1.0]))
+        else:
+            ros.context.try_shutdown()
+
+    node.create_subscription(Float64MultiArray, "topic", receive, 10).is_rare = True
+
+    def begin():
+        deadline = time.monotonic() + 20.0
+        while not publisher.get_subscription_count() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        publisher.publish(Float64MultiArray(data=[1.0]))
+
+    threading.Thread(target=begin, daemon=True).start()
+    with suppress(ExternalShutdownException):
+        spun.spin()
+    sender.destroy_node()
+    assert received == [1.0, 2.0, 3.0, 4.0]
+    assert sys.getswitchinterval() == pytest.approx(0.005)  # of Python, after the executor
+
+
+def test_middleware_profile_is_used_unless_another_one_is_chosen(monkeypatch, tmp_path):
+    variable, other = process.CHOSEN_PROFILES
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", {})
+    process.use_middleware_profile()
+    chosen = Path(os.environ.pop(variable))
+    assert "nack_supression_duration" in chosen.read_text() and not os.environ
+    for name in (variable, other):
+        monkeypatch.setattr(os, "environ", {name: ""})
+        process.use_middleware_profile()
+        assert os.environ == {name: ""}
+    monkeypatch.setattr(os, "environ", {})
+    (tmp_path / process.LOCAL_PROFILES[0]).touch()
+    process.use_middleware_profile()
+    assert not os.environ
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------

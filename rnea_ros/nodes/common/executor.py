@@ -4,8 +4,7 @@ For each callback, rclpy's executor collects all entities of a node, builds a wa
 itself twice: most of the cost of a message, and the delay of the next one. This executor waits for subscriptions only, until
 the next timer is due, and calls their callbacks directly. A second thread waits for rare events (services, actions, guard
 conditions, the first message of a subscription with a true attribute `is_rare`) and only wakes the executor, which lets rclpy
-serve them: all callbacks still run in one thread, one after another. Fast DDS attaches each entity to the wait set anew at
-each wait, for 2 us of processor time.
+serve them: all callbacks still run in one thread, one after another. rmw_fastrtps attaches each entity anew at each wait.
 
 A guard condition can lose a trigger: rmw_fastrtps reads it, then resets it, and a trigger in between is lost. No wait is
 therefore unlimited, and work is recorded before it is triggered.

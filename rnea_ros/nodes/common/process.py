@@ -284,10 +284,10 @@ def use_middleware_profile() -> None:
     """
     if any(name in os.environ for name in CHOSEN_PROFILES) or any(map(os.path.exists, LOCAL_PROFILES)):
         return
-    places = [Path(sys.prefix, "share", "rnea_ros"), Path(__file__).parents[3]]  # of a wheel, of the sources
-    with suppress(PackageNotFoundError, ValueError):
-        places.insert(0, Path(get_package_share_directory("rnea_ros")))
-    found = next((file for folder in places if (file := folder / PROFILE).is_file()), None)
+    folders = [Path(sys.prefix, "share", "rnea_ros"), Path(__file__).parents[3]]  # of a wheel, of the sources
+    with suppress(PackageNotFoundError, OSError, ValueError):  # OSError: no workspace is sourced
+        folders.insert(0, Path(get_package_share_directory("rnea_ros")))
+    found = next((file for folder in folders if (file := folder / PROFILE).is_file()), None)
     if found is not None:
         os.environ[CHOSEN_PROFILES[0]] = str(found)
 

@@ -84,7 +84,12 @@ class Sent:
 
 
     def copies(self, stamp: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return (target, source) of what `packed` copies, row by row, with a stamp (1,) in the form of Encoder.stamp."""
+        """Return (target, source) of what `packed` copies, row by row, with a stamp (1,) in the form of Encoder.stamp.
+
+        Raises InputError where `packed` returns a message.
+        """
+        if self._encoder.blocks is None:
+            raise InputError(f"{type(self._message).__name__} is not written in place; its layout is unexpected")
         rows = [pair for block, part in self._written for pair in zip(block, part)]
         return [*rows, (self._encoder.stamp, stamp)]
 
@@ -227,7 +232,7 @@ class DynamicsMessages:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `fill` only divides by constant limits: one convention, no drives, no limits by direction or position."""
+        """True if `fill` only divides by constant limits: one convention, no drives, no limits by direction or position."""
         return self._is_plain and not (self._by_position.joints or self._sided or self.drives.is_used)
 
     def connect(self, step: SampleStep, topics: Sequence[int], source: str, stamp: np.ndarray, peaks: Sequence[Copy]) -> None:
@@ -266,10 +271,12 @@ class MessageStep:
         if not out.is_plain:
             raise InputError("the messages need more than constant limits")
         self._step, self._out = SampleStep(kernel, state), out
-        self._stamp = np.zeros(1, np.uint64)
+        self._stamp_bytes = bytearray(8)
+        self._stamp = np.frombuffer(self._stamp_bytes, np.uint64)
         self._peaks = peaks
-        self._topics: tuple[int, ...] | None = None  # those that the step packs
+        self._topics: tuple[int, ...] = ()  # those that the step packs
         self.data: list[memoryview] = []  # bytes of the messages that were filled in
+        self._connect(tuple(range(len(TOPICS))))  # which raises for messages of another layout than expected
 
     def fill(self, topics: tuple[int, ...], when: Time, desired: np.ndarray, since: float) -> bool:
         """Fill in a sample; return False, and change no message, if its numbers are not finite.
@@ -279,16 +286,19 @@ class MessageStep:
         desired : (2, n) acceleration and jerk, `since` seconds before it
         """
         if topics != self._topics:
-            self._out.connect(self._step, topics, self.source, self._stamp, self._peaks)
-            self._topics, self.data = topics, [self._out.sent(number, self.source).data for number in topics]
+            self._connect(topics)
         self._out.clear_deviations()
         stamp = when.sec, when.nanosec
-        cdr.STAMP.pack_into(self._stamp, 0, *stamp)
+        cdr.STAMP.pack_into(self._stamp_bytes, 0, *stamp)
         self._step.desired[:], self._step.since[0] = desired, since
         if not self._step():
             return False
         self._out.filled(stamp, self.source)
         return True
+
+    def _connect(self, topics: tuple[int, ...]) -> None:
+        self._out.connect(self._step, topics, self.source, self._stamp, self._peaks)
+        self._topics, self.data = topics, [self._out.sent(number, self.source).data for number in topics]
 
 
 class ResultPublishers:

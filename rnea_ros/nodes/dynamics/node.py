@@ -345,6 +345,7 @@ class DynamicsNode(ManagedNode):
 
     def _arrange(self) -> None:
         """Everything that the messages show of both the model and the parameters."""
+        self._step = None
         if self._robot is not None:
             values = self._settings.values
             self._limits = joint_limits(values, self._robot)
