@@ -124,7 +124,7 @@ lint: env
 	@$(LINT)
 
 # Each file runs in one process, since its tests share nodes; test/conftest.py sorts the longest files first.
-# PYTEST_ADDOPTS adds options: PYTEST_ADDOPTS='--durations 30', or '--account' for the processor time of each file.
+# PYTEST_ADDOPTS adds options, as --durations=30. RNEA_TEST_ACCOUNT=FILE writes the processor time of each test file.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Lint uses one processor, beside the tests. Meanwhile the other one compiles them, which each process of pytest would do for itself.

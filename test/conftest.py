@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,20 @@ def ros(tmp_path: Path) -> Iterator[Any]:
 
     with ros_domain(tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _account(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Append processor time [s], time [s] and name of each test file to the file that RNEA_TEST_ACCOUNT names, if any."""
+    if not (account := os.environ.get("RNEA_TEST_ACCOUNT")):
+        yield
+        return
+    from support.processor_time import processor_time
+
+    used, begin = processor_time(), time.monotonic()
+    yield
+    with open(account, "a", encoding="utf-8") as file:
+        file.write(f"{processor_time() - used:8.2f} {time.monotonic() - begin:8.2f} {request.path}\n")
 
 
 @pytest.fixture(scope="module", autouse=True)
