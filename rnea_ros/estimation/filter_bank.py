@@ -405,7 +405,7 @@ class FilterBank:
         if phase_std or rate_std:
             size = np.abs(motion)
             size[:ORDERS] += OPTIONS.time_error_stds * deviation
-            deviation += (phase_std * _SHIFT + rate_std * self._rates) @ size
+            deviation = np.hypot(deviation[:ORDERS], (phase_std * _SHIFT + rate_std * self._rates) @ size)
         return MotionEstimate(_extrapolate(motion, ahead), deviation)
 
     def _combine(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:

@@ -63,8 +63,11 @@ class SampleClockOptions:
     outlying_periods: float = 0.05  # this share of the period,
     outlying_s: float = 2e-5  # and this time [s], added up
     full_share: float = 0.99  # share above which a deviation counts wholly as an error of the stamp
-    deviation_share: float = 0.2  # share of the recent deviation that counts as uncertainty,
-    deviation_memory_s: float = 0.25  # and its memory [s]
+    deviation_share: float = 0.2  # standard deviation of `share` before it was compared, and for unusual deviations,
+    min_share_std: float = 0.02  # and its smallest value
+    share_memory_blocks: int = 4  # blocks of samples in the average of the squared changes of `share`
+    usual_decay: float = 0.9  # decay of the usual deviation per block
+    deviation_memory_s: float = 0.25  # memory of the recent deviation [s]
     oscillator_error: float = 3e-5  # relative rate error of a computer's clock
     significant_stds: float = 4.0  # standard deviations of a mean deviation that count as significant
     max_late_cost: float = 30.0  # largest cost of a late stamp, however late, as a sum of squared normalized position errors
@@ -107,6 +110,8 @@ class SampleClock:
         self.step, self.broken, self._before = 0.0, False, 0.0
         self._outlying: list[tuple[float, float, float]] = []  # samples in a row: deviation, share, what the stamp fits better
         self._recent_deviation = self.jitter  # recent difference between stamps and even times [s]
+        self._usual_deviation = 0.0  # largest difference in the blocks from which `share` was learned [s]
+        self._share_variance = CLOCK.deviation_share**2  # mean squared change of `share` from block to block
         self._burst_share = float(np.mean(np.diff(stamps) < BURST_STEP * self.period))
 
     @property
@@ -129,21 +134,31 @@ class SampleClock:
     def phase_std(self) -> float:
         """Standard deviation of the common error of all sample times [s].
 
-        It is the phase error of a line through the stamps, plus a share of the recent difference between stamps and even
-        times, since either may be right.
+        It is the phase error of a line through the stamps, plus the part of the recent deviations that is assigned wrongly.
         """
-        return self.share * 2.0 * self.jitter / math.sqrt(self._age) + CLOCK.deviation_share * self._recent_deviation
+        return self.share * 2.0 * self.jitter / math.sqrt(self._age) + self._assignment_std
 
     @property
     def rate_std(self) -> float:
         """Standard deviation of the rate of the sample times, relative.
 
-        It is the slope error of a line through the stamps, plus that of the difference between stamps and even times over the
-        memory of the filters, plus the oscillator's.
+        It is the slope error of a line through the stamps, plus that of wrongly assigned deviations over the memory of the
+        filters, plus the oscillator's.
         """
         window = max(MEMORY_S, MEMORY_PERIODS * self.period)
         slope_std = self.share * 3.5 * self.jitter / (self._age**1.5 * self.period)
-        return slope_std + CLOCK.deviation_share * self._recent_deviation / window + CLOCK.oscillator_error
+        return slope_std + self._assignment_std / window + CLOCK.oscillator_error
+
+    @property
+    def _assignment_std(self) -> float:
+        """Standard deviation of the part of the recent deviations that is assigned to the wrong cause, stamp or reading [s].
+
+        Deviations as large as before are assigned with the error of `share`, which is small if all blocks of samples give the
+        same share. For larger deviations, either cause is possible.
+        """
+        usual = min(self._recent_deviation, self._usual_deviation)
+        share_std = max(math.sqrt(self._share_variance), CLOCK.min_share_std)
+        return share_std * usual + CLOCK.deviation_share * (self._recent_deviation - usual)
 
     @property
     def drift_std(self) -> float:
@@ -260,9 +275,13 @@ class SampleClock:
         """
         moved = velocity * deviation[:, None]
         at_stamp = innovation - velocity * taken[:, None]
-        evidence = float((moved * moved / variance).sum())
+        evidence, agreement = float((moved * moved / variance).sum()), -float((moved * at_stamp / variance).sum())
+        if evidence > CLOCK.prior_evidence:
+            change = min(max(agreement / evidence, 0.0), 1.0) - self.share
+            self._share_variance += (change * change - self._share_variance) / CLOCK.share_memory_blocks
+            self._usual_deviation = max(float(np.abs(deviation).max()), CLOCK.usual_decay * self._usual_deviation)
         faded = min(1.0, CLOCK.max_evidence / (self.evidence + evidence + 1e-9))
-        self.agreement = faded * (self.agreement - float((moved * at_stamp / variance).sum()))
+        self.agreement = faded * (self.agreement + agreement)
         self.evidence = faded * (self.evidence + evidence)
         self.share = min(max((self.agreement + CLOCK.prior_evidence) / (self.evidence + CLOCK.prior_evidence), 0.0), 1.0)
 
