@@ -73,7 +73,7 @@ class FilterBankOptions:
     period_grid: float = 1.01  # ratio of neighbouring periods that have their own gains,
     step_grid: float = 1.1  # of uneven steps,
     longest_step_grid: float = 1.4  # of longest steps
-    converged_difference: float = 0.3  # relative difference of covariances below which the filter counts as steady
+    converged_difference: float = 0.1  # relative difference of covariances below which the filter counts as steady
     max_lost_samples: int = 64  # largest number of lost samples that are predicted one by one
     time_error_stds: float = 2.0  # standard deviations added to a derivative that is multiplied with a time error
     linear_time_s: float = 1e-6  # time differences below this are linearized [s]
@@ -173,7 +173,7 @@ def _cached_discretization(period: float, step: float) -> tuple[np.ndarray, np.n
 
 
 def round_to_grid(seconds: float, ratio: float) -> float:
-    """Return the nearest power of a ratio [s], so that gains are computed once for nearly equal periods."""
+    """Return the nearest power of a ratio, so that gains are computed once for nearly equal periods or steps."""
     return float(ratio ** round(math.log(max(seconds, OPTIONS.min_period_s)) / math.log(ratio)))
 
 
@@ -311,6 +311,7 @@ class FilterBank:
         memory = max(MEMORY_S, MEMORY_PERIODS * period)
         self._rates = np.diag(np.arange(ORDERS + 1.0))[:ORDERS]
         self._rates[2:, 1] += 1.0 / memory, 1.0 / memory**2
+        self._assignment = _SHIFT + self._rates / memory
         self._later = max(round(OPTIONS.weight_delay_s / period), 1)
         self._forgetting = max(OPTIONS.forgetting_time_s, OPTIONS.forgetting_periods * period)
         self._width = bandwidths(period)
@@ -388,11 +389,14 @@ class FilterBank:
                 self._calibrate(sample)
         return FilterSample(self._positions[end], velocity, self._innovations[FASTEST, end])
 
-    def estimate_at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0) -> MotionEstimate:
+    def estimate_at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0,
+                    assignment_std: float = 0.0) -> MotionEstimate:
         """Return the motion at an instant within the lag.
 
-        phase_std : standard deviation of the error common to all sample times [s]
-        rate_std  : relative standard deviation of the rate of all sample times
+        phase_std      : standard deviation of the error common to all sample times [s]
+        rate_std       : relative standard deviation of the rate of all sample times
+        assignment_std : standard deviation of the part of the stamps' recent deviations that is assigned to the wrong cause;
+                         wrong times and wrong filter states have this cause in common, so their deviations add up [s]
         """
         sample = self._nearest_sample(time)
         motion, deviation = self._combine(sample, self._end)
@@ -405,7 +409,9 @@ class FilterBank:
         if phase_std or rate_std:
             size = np.abs(motion)
             size[:ORDERS] += OPTIONS.time_error_stds * deviation
-            deviation = np.hypot(deviation[:ORDERS], (phase_std * _SHIFT + rate_std * self._rates) @ size)
+            deviation = np.hypot(deviation, (phase_std * _SHIFT + rate_std * self._rates) @ size)
+            if assignment_std:
+                deviation += assignment_std * (self._assignment @ size)
         return MotionEstimate(_extrapolate(motion, ahead), deviation)
 
     def _combine(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
@@ -477,9 +483,9 @@ class FilterBank:
         """Return the variance (4, m) of a state after innovations of so many samples, for the longest recent step."""
         if self._longest <= (1.0 + OPTIONS.max_uneven_share) * self.period:
             return self._gains.variance[later - 1]
-        step = round_to_grid(self._longest, OPTIONS.longest_step_grid)
+        step = self._grid * round_to_grid(self._longest / self._grid, OPTIONS.longest_step_grid)
         variance = steady_gains(step, self._samples_within(self._lag, step)).variance
-        return variance[min(max(int(later * self.period / step), 1), len(variance)) - 1]
+        return variance[min(max(round(later * self._grid / step), 1), len(variance)) - 1]
 
     def smooth_at(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return motion, noise and disagreement of the filters at an instant, (4, n) each.
@@ -542,7 +548,9 @@ class FilterBank:
         steady, even = self._gains, abs(step - self.period) <= OPTIONS.max_uneven_share * self.period
         if even and self._known is steady.known:
             return self._steady
-        K, S, log_S, known = gains_after_step(self._known, self._grid, round_to_grid(step, OPTIONS.step_grid))
+        # on a grid that contains the period: even steps have the steady gains
+        rounded = self._grid * round_to_grid(max(step, OPTIONS.min_period_s) / self._grid, OPTIONS.step_grid)
+        K, S, log_S, known = gains_after_step(self._known, self._grid, rounded)
         if even and (np.abs(known - steady.known) <= OPTIONS.converged_difference * np.abs(steady.known)).all():
             known = steady.known
         self._known = known

@@ -262,7 +262,8 @@ class MotionEstimator:
         if time < self.clock.time - self.lag - max(OPTIONS.gap_s, OPTIONS.gap_periods * self.clock.period):
             raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
                                                 f"estimates go back {self.lag:g} s", passing=True)
-        result = self._filters.estimate_at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
+        clock = self.clock
+        result = self._filters.estimate_at(min(time, newest), clock.phase_std, clock.rate_std, clock.assignment_std)
         if time > newest:  # extrapolation beyond the newest sample
             result.deviation[:-1] += (time - newest) * np.abs(result.motion[1:])
         if not self.clock.even:

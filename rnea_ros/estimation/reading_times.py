@@ -64,7 +64,7 @@ class SampleClockOptions:
     outlying_s: float = 2e-5  # and this time [s], added up
     full_share: float = 0.99  # share above which a deviation counts wholly as an error of the stamp
     deviation_share: float = 0.2  # standard deviation of `share` before it was compared, and for unusual deviations,
-    min_share_std: float = 0.02  # and its smallest value
+    min_share_std: float = 0.01  # and its smallest value
     share_memory_blocks: int = 4  # blocks of samples in the average of the squared changes of `share`
     usual_decay: float = 0.9  # decay of the usual deviation per block
     deviation_memory_s: float = 0.25  # memory of the recent deviation [s]
@@ -132,33 +132,27 @@ class SampleClock:
 
     @property
     def phase_std(self) -> float:
-        """Standard deviation of the common error of all sample times [s].
-
-        It is the phase error of a line through the stamps, plus the part of the recent deviations that is assigned wrongly.
-        """
-        return self.share * 2.0 * self.jitter / math.sqrt(self._age) + self._assignment_std
+        """Standard deviation of the common error of all sample times: the phase error of a line through the stamps [s]."""
+        return self.share * 2.0 * self.jitter / math.sqrt(self._age)
 
     @property
     def rate_std(self) -> float:
         """Standard deviation of the rate of the sample times, relative.
 
-        It is the slope error of a line through the stamps, plus that of wrongly assigned deviations over the memory of the
-        filters, plus the oscillator's.
+        It is the slope error of a line through the stamps, plus the oscillator's.
         """
-        window = max(MEMORY_S, MEMORY_PERIODS * self.period)
-        slope_std = self.share * 3.5 * self.jitter / (self._age**1.5 * self.period)
-        return slope_std + self._assignment_std / window + CLOCK.oscillator_error
+        return self.share * 3.5 * self.jitter / (self._age**1.5 * self.period) + CLOCK.oscillator_error
 
     @property
-    def _assignment_std(self) -> float:
+    def assignment_std(self) -> float:
         """Standard deviation of the part of the recent deviations that is assigned to the wrong cause, stamp or reading [s].
 
         Deviations as large as before are assigned with the error of `share`, which is small if all blocks of samples give the
         same share. For larger deviations, either cause is possible.
         """
-        usual = min(self._recent_deviation, self._usual_deviation)
         share_std = max(math.sqrt(self._share_variance), CLOCK.min_share_std)
-        return share_std * usual + CLOCK.deviation_share * (self._recent_deviation - usual)
+        unusual = max(self._recent_deviation - self._usual_deviation, 0.0)
+        return share_std * self._usual_deviation + CLOCK.deviation_share * unusual
 
     @property
     def drift_std(self) -> float:
