@@ -41,9 +41,6 @@ class FilterBankOptions:
     forgetting_time_s: float = 0.06  # memory of the likelihood: this time [s]
     forgetting_periods: int = 10  # and at least this many samples
     weight_delay_s: float = 0.04  # innovations later than this after an instant do not change the weights at it [s]
-    # smoothing: a filter that fits now and no longer after so many delays brings a later move into a standstill
-    foresight_delays: int = 4
-    foresight_share: float = 0.4  # share of the distance to the filters that fit then that counts as disagreement
     smoothing_delays: tuple[int, ...] = (2, 3, 4)  # later instants, in delays, at which a filter of a recording must fit
     # while fewer of its time constants are over: smoothing uses the innovations until then
     smoothing_time_constants: float = 3.0
@@ -172,6 +169,21 @@ def _cached_discretization(period: float, step: float) -> tuple[np.ndarray, np.n
     return _discretize(bandwidths(period), step)
 
 
+@functools.lru_cache(maxsize=256)
+def noise_correlations(period: float) -> np.ndarray:
+    """Return the correlations (4, m, m) of the noise of two smoothed chains in each derivative, for samples at a period [s].
+
+    A smoothed chain of s states with bandwidth w is the low-pass filter H = 1 / (1 + (v / w)^(2 s)) for motion of frequency v,
+    and the covariance of the k-th derivatives is proportional to the integral of v^(2 k) H1 H2.
+    """
+    width, states = bandwidths(period)[:, None], np.array([[states] for states, _ in BANK])
+    frequency = np.geomspace(0.01 * width.min(), 20.0 * width.max(), 2000)
+    passed = 1.0 / (1.0 + (frequency / width) ** (2 * states))
+    covariance = np.array([(passed * frequency ** (2 * k + 1)) @ passed.T for k in range(ORDERS)])
+    std = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    return covariance / (std[:, :, None] * std[:, None, :])
+
+
 def round_to_grid(seconds: float, ratio: float) -> float:
     """Return the nearest power of a ratio, so that gains are computed once for nearly equal periods or steps."""
     return float(ratio ** round(math.log(max(seconds, OPTIONS.min_period_s)) / math.log(ratio)))
@@ -207,8 +219,15 @@ def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return 0.5 * (P + np.swapaxes(P, 1, 2))
 
 
+# Share of the noise in the variance of a smoothed chain, (4, m); the remainder is motion above the bandwidth, if its highest
+# derivative is the integral of white noise: ratio of the integrals of v^(2 k) H^2 and v^(2 k) H, see noise_correlations
+NOISE_SHARE = np.array([[1.0 - (2 * k + 1) / (2 * states) for states, _ in BANK] for k in range(ORDERS)])
+JUMPS = np.array([states for states, _ in BANK]) == min(states for states, _ in BANK)  # chains of jerk that jumps
 FASTEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
 PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # prior in favour of lower bandwidth, (m, 1)
+# Squared factors (4, 4, 5) of the derivatives of a time error e and of a motion x in the k-th derivative of e x' (Leibniz)
+_TIME_TERMS = np.array([[[math.comb(k, j) ** 2 * float(i == k + 1 - j) for i in range(SMOOTHED_STATES)] for k in range(ORDERS)]
+                        for j in range(ORDERS)])
 _SHIFT = np.eye(ORDERS, SMOOTHED_STATES, 1)  # effect of a time error on each derivative: the next one
 
 
@@ -217,6 +236,21 @@ class MotionEstimate(NamedTuple):
 
     motion: np.ndarray
     deviation: np.ndarray
+
+
+class SmoothedState(NamedTuple):
+    """Smoothed motion at an instant.
+
+    motion  : (4, n) q, qd, qdd, qddd
+    noise   : (4, n) variance by the noise of the positions
+    process : (4, n) variance that the filters of smooth motion assume for motion above their bandwidth
+    weights : (m, n) weights of the filters
+    """
+
+    motion: np.ndarray
+    noise: np.ndarray
+    process: np.ndarray
+    weights: np.ndarray
 
 
 class FilterSample(NamedTuple):
@@ -306,6 +340,7 @@ class FilterBank:
         self._calibration_samples = max(round(OPTIONS.calibration_s / period), OPTIONS.calibration_samples)
         self._grid = round_to_grid(period, OPTIONS.period_grid)
         gains = self._gains = steady_gains(self._grid, self._lags)
+        self._correlations = noise_correlations(self._grid)
         one, self._even = np.ones(self._x.shape[2]), transition(period)
         self._steady = gains.K * one, gains.S * one, gains.log_S * one  # for all joints: faster
         memory = max(MEMORY_S, MEMORY_PERIODS * period)
@@ -487,30 +522,26 @@ class FilterBank:
         variance = steady_gains(step, self._samples_within(self._lag, step)).variance
         return variance[min(max(round(later * self._grid / step), 1), len(variance)) - 1]
 
-    def smooth_at(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return motion, noise and disagreement of the filters at an instant, (4, n) each.
+    def smooth_at(self, time: float, time_stds: np.ndarray) -> SmoothedState:
+        """Return the smoothed motion at an instant, with the parts of its variance and the weights of the filters.
 
-        The noise is the weighted mean of the filters' standard deviations; the disagreement is the weighted mean distance of
-        their estimates, which is large where their drive models do not fit, and not less than a share of the distance to the
-        estimate by the filters that fit later: smoothing spreads the begin of a move over the standstill before it. Unlike the
-        deviation of `estimate_at`, neither is scaled by innovations.
+        Unlike the deviation of `estimate_at`, the variances are not scaled by innovations.
 
-        phase_std: standard deviation of the error common to all sample times [s]
+        time_stds: standard deviations (4,) of the error common to nearby sample times [s] and of its derivatives
         """
         sample = self._nearest_sample(time)
         each, _ = self._filter_estimates(sample, self._end)
-        weights = self._smoothing_weights(sample)[:, None]
-        motion = (each * weights).sum(axis=0)
-        noise = np.sqrt(self._gains.variance[self._end - sample - 1]) @ weights[:, 0] * np.sqrt(self._variance)
-        disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
-        weights = self._weights(min(sample + OPTIONS.foresight_delays * self._later, self._end - 1))[:, None]
-        foreseen = (each[:, :ORDERS] * weights).sum(axis=0)
-        disagreement = np.maximum(disagreement, OPTIONS.foresight_share * np.abs(foreseen - motion[:ORDERS]))
-        if phase_std > OPTIONS.linear_time_s:
-            noise = np.hypot(noise, phase_std * motion[1:])
-        ahead = time - self._times[sample]
-        found = _extrapolate(motion, ahead)
-        return found, noise, disagreement
+        weights = self._smoothing_weights(sample)
+        motion = (each * weights[:, None]).sum(axis=0)
+        variances = self._gains.variance
+        process = (1.0 - NOISE_SHARE) * variances[-1]
+        # after few samples, what is not known yet counts as noise
+        stds = np.sqrt(variances[self._end - sample - 1] - process)[:, :, None] * weights
+        noise = (stds * (self._correlations @ stds)).sum(axis=1) * self._variance
+        if time_stds[0] > OPTIONS.linear_time_s:
+            noise += np.tensordot(time_stds**2, _TIME_TERMS, 1) @ motion**2
+        found = _extrapolate(motion, time - self._times[sample])
+        return SmoothedState(found, noise, (process * ~JUMPS) @ weights * self._variance, weights)
 
     def _calibrate(self, sample: int) -> None:
         """Compare the estimate of a sample when it was the newest with the estimate after later samples."""

@@ -468,7 +468,7 @@ class Stretch(NamedTuple):
     numbers  : (readings,) sample numbers, lost samples included
     period   : sampling period [s]
     jitter   : standard deviation of the stamps [s]
-    blur     : standard deviation of the common error of nearby times [s]
+    time_std : (readings,) standard deviation of the common error of the times near each reading [s]
     even     : whether samples are even
     vague    : whether stamps do not determine reading times: messages come in bursts or at another rate
     """
@@ -477,9 +477,21 @@ class Stretch(NamedTuple):
     numbers: np.ndarray
     period: float
     jitter: float
-    time_std: float
+    time_std: np.ndarray
     even: bool
     vague: bool
+
+    @property
+    def time_stds(self) -> np.ndarray:
+        """Standard deviations (readings, 4) of the common error of nearby times [s] and of its first three derivatives.
+
+        A mean of independent errors by Hann's window of half width L has derivatives with pi / (sqrt(3) L), then pi / L times
+        the standard deviation.
+        """
+        step = math.pi / (NEARBY_READINGS * self.period)
+        factors: np.ndarray = np.array([1.0, step, step**2, step**3]) / math.sqrt(3.0)
+        factors[0] = 1.0
+        return self.time_std[:, None] * factors
 
 
 class ReadingTimes(NamedTuple):
@@ -542,31 +554,36 @@ def _long(t: np.ndarray) -> list[slice]:
 def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, Stretch]:
     """Return the time of each reading of a stretch and its properties."""
     found = sample_numbers(stamps, q, noise)
-    even, jitter = _even_times(found, stamps)
+    even, jitter, error = _even_times(found, stamps)
     period = float((even[-1] - even[0]) / found.numbers[-1])
     share = _share(found.numbers, period, stamps - even, q, noise)
     least = found.numbers * (OPTIONS.min_step * period)
     times = np.maximum.accumulate(stamps + share * (even - stamps) - least) + least
     believed, loose = float(np.median(share)), jitter / period
     sent = found.sent and believed > OPTIONS.even_share
-    return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEARBY_READINGS) ** 0.5,
+    return times, Stretch(part, found.numbers, period, jitter, believed * jitter * error,
                           sent or loose < OPTIONS.max_even_jitter,
                           sent and loose > OPTIONS.vague_jitter and bool(np.ptp(q, axis=0).any()))
 
 
-def _even_times(found: SampleNumbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return even times from a local line through the stamps by least squares, and the standard deviation of the stamps."""
+def _even_times(found: SampleNumbers, stamps: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return even times from a local line through the stamps by least squares, the standard deviation of the stamps, and the
+    standard deviation of each even time over that of the stamps.
+    """
     grid = found.numbers * found.period
     late = stamps - stamps[0] - grid
-    line = _local_line(found.numbers, late)
+    line, error = _local_line(found.numbers, late)
     for _ in range(2):
         jitter = float(np.std(late - line))
-        line = _local_line(found.numbers, line + np.clip(late - line, -OPTIONS.clip_stds * jitter, OPTIONS.clip_stds * jitter))
-    return stamps[0] + grid + line, float(np.std(late - line))
+        near = line + np.clip(late - line, -OPTIONS.clip_stds * jitter, OPTIONS.clip_stds * jitter)
+        line, error = _local_line(found.numbers, near)
+    return stamps[0] + grid + line, float(np.std(late - line)), error
 
 
-def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the local line through values (k,) at numbers (k,) by least squares with Hann's window, evaluated at each number.
+def _local_line(numbers: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the local line through values (k,) at numbers (k,) by least squares with Hann's window, at each number.
+
+    The second result is the standard deviation of the line for independent values with standard deviation 1.
     """
     reach = min(NEARBY_READINGS, int(numbers[-1]))
     grid = np.zeros((2, int(numbers[-1]) + 1))
@@ -576,8 +593,10 @@ def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     # Local moments of the weights (n, x, xx) and of the values (y, xy) about each number
     (n, x, xx), (y, xy, _) = [[np.convolve(row, window * offset**k)[reach:len(row) + reach] for k in range(3)]
                               for row in grid]
-    line: np.ndarray = ((xx * y - x * xy) / (n * xx - x * x))[numbers]
-    return line
+    n2, x2, xx2 = (np.convolve(grid[0], window**2 * offset**k)[reach:len(grid[0]) + reach] for k in range(3))
+    size = n * xx - x * x
+    error = np.sqrt(np.maximum(xx * xx * n2 - 2.0 * xx * x * x2 + x * x * xx2, 0.0)) / size
+    return ((xx * y - x * xy) / size)[numbers], error[numbers]
 
 
 def _share(numbers: np.ndarray, period: float, deviation: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:

@@ -28,8 +28,8 @@ import numpy as np
 
 from ..errors import InputError, some
 from .differentiation import ORDERS, Window, check_times, estimate_derivatives, with_times
-from .filter_bank import DeviationCalibration, FilterBank, SensorLearning
-from .position_sensor import PositionNoise, consistent_stamps, unwrap_positions
+from .filter_bank import JUMPS, DeviationCalibration, FilterBank, SensorLearning, SmoothedState, bandwidths
+from .position_sensor import TURN, PositionNoise, consistent_stamps, unwrap_positions
 from .reading_times import ReadingTimes, Stretch, reading_times
 
 BLOCK_S, MIN_BLOCK_SAMPLES = 60.0, 5000  # duration of a block [s]; at least this many samples at the recording's mean period
@@ -72,8 +72,15 @@ class SmoothingOptions:
     smoothing_lag_periods: int = 70  # and at least this many samples
     start_samples: int = 2000  # samples of a stretch that are first filtered backwards
     speed_samples: int = 8  # samples from which the initial speed is computed
-    disagreement_reach_s: float = 0.02  # interval to either side over which the disagreement of filters is maximized [s]
-    noise_factor: float = 1.2  # factor of the filters' noise: innovations are not as white as assumed
+    # bias: the motion is smoothed again by filters of this order, with this share of the first filters' bandwidth
+    bias_order: int = 3
+    bias_bandwidth: float = 0.7
+    bias_noise: float = 2.0  # variance of noise in the squared difference, as a multiple of the smoothed motion's
+    bias_reach: float = 4.0  # interval to either side over which the bias is maximized, in time constants of the filters
+    # weight of the filters for jerk that jumps from which the bias counts as that of jumps, and from which it does so wholly
+    jump_weights: tuple[float, float] = (0.1, 0.5)
+    min_weight: float = 1e-3  # largest weight of a filter below which its bias is not computed
+    mirrored_s: float = 1.0  # motion mirrored at both ends, longer than the memory of the filters [s]
     edge_s: float = 0.05  # time at both ends of a stretch in which the motion is less certain [s],
     edge_periods: int = 7  # and periods
     exact_std: float = 2e-8  # position noise below which positions are exact up to rounding [rad, m]
@@ -82,9 +89,12 @@ class SmoothingOptions:
 OPTIONS = SmoothingOptions()
 
 _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # signs of the derivatives in reversed time
-# Factors of the disagreement of filters in q, qd, qdd, qddd. With them 92 to 99 % of the errors of S-curves with stops (250 Hz
-# to 5 kHz), also without noise beside quantization, are within two deviations; kalman_smooth motion has smaller errors
-_DISAGREEMENT_FACTORS = np.array([1.2, 1.5, 1.3, 1.2])
+# Variance of the bias in q, qd, qdd, qddd over the squared difference that smoothing again makes, where jerk jumps and where
+# it does not; and share of the variance of motion above the bandwidth that filters of smooth motion assume
+_JUMP_FACTORS = np.array([0.45, 0.45, 0.45, 2.3])[:, None, None]
+_SMOOTH_FACTORS = np.array([0.04, 0.04, 0.04, 0.02])[:, None, None]
+_PROCESS_SHARES = np.array([0.25, 0.25, 0.25, 0.05])[:, None, None]
+_ZERO_STD = 1.0 / math.sqrt(12.0)  # standard deviation of the encoder's zero [steps]
 
 
 class SmoothedMotion(NamedTuple):
@@ -130,19 +140,59 @@ def _smooth_stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: 
         _add_sample(backwards, learning, time, step, positions)
     filters = _started_filters(times, q, learning, calibration, stretch.period, lag)
     filters.set_states(backwards.states * _BACKWARDS)
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    found: list[SmoothedState] = []
     instants, last = wanted.tolist(), times[-1] + stretch.period
+    nearest = _reading_at(times, wanted)
+    time_stds = stretch.time_stds[nearest]
     for time, step, positions in zip(times[1:].tolist(), steps.tolist(), q[1:]):
         while time - instants[len(found)] > lag:  # several at once after lost samples
-            found.append(filters.smooth_at(instants[len(found)], stretch.time_std))
+            found.append(filters.smooth_at(instants[len(found)], time_stds[len(found)]))
         _add_sample(filters, learning, time, step, positions)
-    found += [filters.smooth_at(min(instant, last), stretch.time_std) for instant in instants[len(found):]]
-    motion, noise, disagreement = (np.stack(rows, axis=1) for rows in zip(*found))
-    near = round(OPTIONS.disagreement_reach_s * len(wanted) / max(wanted[-1] - wanted[0], stretch.period))
-    largest = _largest_nearby(disagreement, near)
-    deviation = np.hypot(OPTIONS.noise_factor * noise, _DISAGREEMENT_FACTORS[:, None, None] * largest)
-    deviation[0] = np.hypot(deviation[0], _repeated_share(q, near)[_reading_at(times, wanted)] * _position_noise(learning, q))
-    return motion, deviation
+    for instant, stds in zip(instants[len(found):], time_stds[len(found):]):
+        found.append(filters.smooth_at(min(instant, last), stds))
+    motion, noise, process, weights = (np.stack(rows, axis=1) for rows in zip(*found))
+    width = bandwidths(stretch.period)
+    low, high = OPTIONS.jump_weights
+    jump = (np.clip(weights[JUMPS].sum(axis=0), *OPTIONS.jump_weights) - low) / (high - low)
+    bias = np.maximum(_squared_bias(motion[3], wanted, weights, stretch.period) - OPTIONS.bias_noise * noise, 0.0)
+    bias *= _SMOOTH_FACTORS + (_JUMP_FACTORS - _SMOOTH_FACTORS) * jump
+    time_constant = math.exp(-np.median(np.tensordot(np.log(width), weights, 1)))
+    near = round(OPTIONS.bias_reach * time_constant * len(wanted) / max(wanted[-1] - wanted[0], stretch.period))
+    variance = noise + _PROCESS_SHARES * process + _largest_nearby(bias, near)
+    at_rest = _repeated_share(q, near)[nearest] * _position_noise(learning, q)
+    variance[0] += at_rest**2 + (_ZERO_STD * learning.noise.resolution) ** 2
+    return motion, np.sqrt(variance)
+
+
+def _squared_bias(jerk: np.ndarray, t: np.ndarray, weights: np.ndarray, period: float) -> np.ndarray:
+    """Return the square of what smoothing again takes from the smoothed motion, (4, samples, n).
+
+    Smoothing with the low-pass filter H takes (1 - H) x from a motion x. What it takes from the smoothed motion, which is
+    known, shows where that was much (Tukey, Exploratory Data Analysis, 16: twicing). Derivatives follow from the jerk,
+    divided by powers of i times the frequency.
+
+    jerk    : (samples, n) smoothed jerk at instants t (samples,) [s]
+    weights : (m, samples, n) weights of the filters
+    """
+    steps = round((t[-1] - t[0]) / period)
+    even = t[0] + period * np.arange(steps + 1)
+    inner = np.stack([np.interp(even, t, column) for column in jerk.T], axis=1)
+    side = min(steps, math.ceil(OPTIONS.mirrored_s / period))
+    extended = np.concatenate((inner[side:0:-1], inner, inner[-2:-side - 2:-1]))
+    size = 1 << (len(extended) - 1).bit_length()
+    extended = np.concatenate((extended, np.linspace(extended[-1], extended[0], size - len(extended))))
+    spectrum, frequency = np.fft.rfft(extended, axis=0), TURN * np.fft.rfftfreq(size, period)
+    samples = side + np.clip(np.rint((t - t[0]) / period).astype(int), 0, steps)
+    difference = np.zeros((ORDERS, *jerk.shape))
+    for width, weight in zip(bandwidths(period), weights):
+        if weight.max() < OPTIONS.min_weight:
+            continue
+        ratio = (frequency / (OPTIONS.bias_bandwidth * width)) ** (2 * OPTIONS.bias_order)
+        for order in range(ORDERS):
+            share = (ratio / (1.0 + ratio)).astype(complex)
+            share[1:] /= (1j * frequency[1:]) ** (ORDERS - 1 - order)
+            difference[order] += np.fft.irfft(spectrum * share[:, None], size, axis=0)[samples] * weight
+    return difference**2
 
 
 def _largest_nearby(values: np.ndarray, reach: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 from .motions import at, encoded
 
 EPOCH = 1_700_000_000_123_456_789  # ns; stamps of today leave a double no digits to spare
+NORMAL = 0.9545  # share of normally distributed errors within two standard deviations
 START = 1.0  # s, from which on errors count: motions begin within half a second, with far more jerk than there is later
 
 
@@ -38,12 +39,16 @@ class Stream(NamedTuple):
 
 
 class TorqueErrors(NamedTuple):
-    """RMS errors of torque and torque rate relative to their RMS values, and fractions of errors within two deviations."""
+    """RMS errors of torque and torque rate relative to their RMS values, fractions of errors within two deviations, and the
+    factors of the deviations with which these fractions were those of a normal distribution.
+    """
 
     tau: float
     rate: float
     tau_within: float
     rate_within: float
+    tau_factor: float
+    rate_factor: float
 
 
 def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds: float = 5.0) -> Stream:
@@ -76,4 +81,5 @@ def torque_errors(robot: Robot, stream: Stream, times: np.ndarray, motion: np.nd
     found, spread = robot.torque_and_rate(*motion), robot.torque_deviations(*motion, deviation)
     off = [np.abs(a - b) for a, b in zip(found, true)]
     return TorqueErrors(*(float(np.sqrt((a**2).mean() / (b**2).mean())) for a, b in zip(off, true)),
-                        *(float((a < 2.0 * s).mean()) for a, s in zip(off, spread)))
+                        *(float((a < 2.0 * s).mean()) for a, s in zip(off, spread)),
+                        *(float(np.quantile(a / (2.0 * s), NORMAL)) for a, s in zip(off, spread)))

@@ -77,6 +77,46 @@ def _moved(state: np.ndarray, jerk: float, dt: np.ndarray) -> np.ndarray:
                      jerk + 0.0 * dt])
 
 
+def rest_to_rest(rng: np.random.Generator, t: np.ndarray, n: int, degree: int = 5) -> np.ndarray:
+    """Return polynomial moves of 0.5 to 1.6 s, with rests of 0.1 to 1 s: minimum jerk (degree 5), or continuous jerk (7)."""
+    shape = np.polynomial.Polynomial({5: (0, 0, 0, 10, -15, 6), 7: (0, 0, 0, 0, 35, -84, 70, -20)}[degree])
+    motion, start, point = np.zeros((4, len(t), n)), 0.3, np.zeros(n)
+    while start < t[-1]:
+        way, duration, on = rng.normal(0.0, 0.8, n), rng.uniform(0.5, 1.6), t >= start
+        s = ((t[on] - start) / duration)[:, None]
+        for order in range(4):
+            motion[order, on] = way * np.where(s < 1.0, shape.deriv(order)(s) / duration**order, float(order == 0))
+        motion[0, on] += point
+        point, start = point + way, start + duration + rng.uniform(0.1, 1.0)
+    return motion
+
+
+def minimum_jerk(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+    """Return minimum-jerk moves with rests."""
+    return rest_to_rest(rng, t, n)
+
+
+def septics(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+    """Return moves of degree 7 with rests."""
+    return rest_to_rest(rng, t, n, 7)
+
+
+def slow_sines(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+    """Return sums of sines up to 0.4 Hz."""
+    return sines(rng, t, n, 0.4)
+
+
+def fast_sines(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+    """Return sums of sines up to 2.5 Hz."""
+    return sines(rng, t, n, 2.5)
+
+
+def pick_and_place(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+    """Return S-curves with rests of half a second."""
+    acceleration = rng.uniform(5.0, 15.0)
+    return s_curves(rng, t, n, rng.uniform(1.0, 2.5), acceleration, acceleration * rng.uniform(5.0, 20.0), rest=0.5)
+
+
 def smooth(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
     """Return a smooth motion, of sines or splines."""
     if rng.random() < 0.5:
