@@ -176,7 +176,8 @@ def noise_correlations(period: float) -> np.ndarray:
     A smoothed chain of s states with bandwidth w is the low-pass filter H = 1 / (1 + (v / w)^(2 s)) for motion of frequency v,
     and the covariance of the k-th derivatives is proportional to the integral of v^(2 k) H1 H2.
     """
-    width, states = bandwidths(period)[:, None], np.array([[states] for states, _ in BANK])
+    states = np.array([[states] for states, _ in BANK])
+    width = bandwidths(period)[:, None] * (OPTIONS.reference_period_s / period) ** (0.5 / states)
     frequency = np.geomspace(0.01 * width.min(), 20.0 * width.max(), 2000)
     passed = 1.0 / (1.0 + (frequency / width) ** (2 * states))
     covariance = np.array([(passed * frequency ** (2 * k + 1)) @ passed.T for k in range(ORDERS)])
@@ -500,8 +501,6 @@ class FilterBank:
         worst = self._relative_likelihoods(min(sample + lead, last))
         for later in OPTIONS.smoothing_delays:
             slow = self._width * (later * OPTIONS.weight_delay_s) < OPTIONS.smoothing_time_constants
-            if not slow.any():
-                break
             there = self._relative_likelihoods(min(sample + later * lead, last))
             worst[slow] = np.minimum(worst[slow], there[slow] + OPTIONS.min_log_likelihood_gap)
         weights: np.ndarray = np.exp(worst - np.maximum.reduce(worst))

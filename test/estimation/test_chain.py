@@ -8,12 +8,14 @@ from scipy.linalg import expm, solve_discrete_are
 
 from rnea_ros.estimation.filter_bank import (
     BANK,
+    NOISE_SHARE,
     OPTIONS,
     ORDERS,
     SMOOTHED_STATES,
     STATES,
     bandwidths,
     gains_after_step,
+    noise_correlations,
     round_to_grid,
     steady_gains,
     transition,
@@ -128,3 +130,25 @@ def test_filters_attenuate_motion_above_their_bandwidth():
         share = math.sqrt(np.mean(np.square(smoothed)) / np.mean(q[2 * lags:3 * lags] ** 2))
         denser = OPTIONS.reference_period_s / period  # than at the reference period, noise is so much less dense
         assert share == pytest.approx(denser / (1.0 + denser), rel=0.02)
+
+
+@pytest.mark.parametrize("period", [0.001, 0.004])
+def test_noise_of_smoothed_chains_is_the_response_to_white_noise(period):
+    """Oracle: responses of the filters to a unit impulse, smoothed at each instant; their products summed over instants."""
+    lags, memory = round(0.25 / period), round(1.5 / period)
+    gains, F = steady_gains(round_to_grid(period, OPTIONS.period_grid), lags), transition(period)
+    x, innovations, filtered = np.zeros((STATES, len(BANK))), [], []
+    for k in range(memory + lags + 1):  # the impulse is the sample number `lags`
+        x = np.where(np.arange(STATES)[:, None] < [states for states, _ in BANK], F @ x, 0.0)
+        innovations.append(float(k == lags) - x[0])
+        x = x + gains.K[:, :, 0] * innovations[-1]
+        filtered.append(x[:ORDERS])
+    later = np.lib.stride_tricks.sliding_window_view(np.array(innovations), lags, axis=0)  # (instants, m, lags)
+    response = np.array(filtered[:len(later)]) + np.einsum("mkl,tml->tkm", gains.weights[:, :ORDERS, 1:], later[:, :, 1:])
+    covariance = np.einsum("tki,tkj->kij", response, response)
+    std = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    slow = np.array([width * period < 0.4 and width > 40.0 for _, width in BANK])  # without the limits of period and lags
+    np.testing.assert_allclose((std**2 / gains.variance[-1])[:, slow], NOISE_SHARE[:, slow], rtol=0.06)
+    expected = noise_correlations(period)
+    np.testing.assert_allclose((covariance / (std[:, :, None] * std[:, None]))[:, slow][:, :, slow],
+                               expected[:, slow][:, :, slow], atol=0.03)

@@ -13,9 +13,12 @@ from rnea_ros.estimation.external_effort import (
     different_states,
     enough_states,
     external_wrench,
+    find_contacts,
+    learn_from_motion,
     margin_growth,
 )
 from support.plant import COULOMB, RANGE, VISCOUS, Motion, Plant, follow, motion, panda
+from support.scaling_cases import ROOT
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]
 FRICTION = {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in zip(JOINTS, COULOMB, VISCOUS)}
@@ -202,6 +205,48 @@ def test_thresholds_learned_from_one_sweep_do_not_detect_contacts_in_other_motio
 def test_too_little_free_motion_is_rejected(robot):
     with pytest.raises(InputError, match="at least 10 s are needed"):
         ContactLearner(ExternalEffortObserver(robot)).result()
+
+
+def test_stamp_before_the_last_one_restarts_the_observer(robot):
+    _, observer = still(robot, lambda k: 10.0 * np.eye(7)[1], 200)
+    assert observer.in_contact[1]
+    found = observer.push(0.1, REST, np.zeros(7), robot.gravity(REST))
+    assert (found.effort == 0.0).all() and np.isinf(found.std).all() and not observer.in_contact.any()
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """Return a robot of two joints, and 14 s of its free motion with friction at joint 1; joint 2 does not move."""
+    robot, rng = load(ROOT / "urdf" / "rr.urdf"), np.random.default_rng(3)
+    t = np.arange(0.0, 14.0, 0.01)
+    w, size = 2.0 * np.pi * rng.uniform(0.1, 0.6, 5), rng.uniform(0.1, 0.4, 5)
+    waves = [(size * w**k * np.sin(t[:, None] * w + k * np.pi / 2.0)).sum(axis=1) for k in range(3)]
+    q, qd, qdd = (np.stack([wave, 0.0 * wave], axis=1) for wave in waves)
+    q[:, 1] = 0.5
+    friction = np.stack([0.8 * np.tanh(qd[:, 0] / 1e-3) + 0.3 * qd[:, 0] + 0.2, np.zeros(len(t))], axis=1)
+    effort = robot.inverse_dynamics(q, qd, qdd) + friction + 0.02 * rng.standard_normal(q.shape)
+    return robot, t, q, effort, qd, qdd
+
+
+def test_friction_and_offset_are_learned_from_a_recording(recorded):
+    robot, *data = recorded
+    found = learn_from_motion(robot, *data)
+    first, still_joint = (found.calibration[name] for name in robot.joint_names)
+    assert (first.coulomb, first.viscous, first.offset) == pytest.approx((0.8, 0.3, 0.2), abs=0.03)
+    assert (still_joint.coulomb, still_joint.viscous) == (0.0, 0.0)
+    assert any(f"{robot.joint_names[1]}: moved too little" in line for line in found.warnings)
+
+
+def test_contacts_of_a_recording_are_found_and_suspected_while_learning(recorded):
+    robot, t, q, effort, qd, qdd = recorded
+    calibration = learn_from_motion(robot, t, q, effort, qd, qdd).calibration
+    assert not find_contacts(robot, t, q, effort, qd, qdd, calibration=calibration)
+    pushed = effort - np.where((t > 6.0) & (t < 6.06), 5.0, 0.0)[:, None] * [1.0, 0.0]
+    begin, end = find_contacts(robot, t, q, pushed, qd, qdd, calibration=calibration)
+    assert (begin.active, end.active, begin.joint, end.joint) == (True, False, *2 * (robot.joint_names[0],))
+    assert 6.0 < begin.time < 6.1 < end.time < 7.0 and begin.effort > 0.0
+    warnings = learn_from_motion(robot, t, q, pushed, qd, qdd).warnings
+    assert any(line.startswith(robot.joint_names[0]) and "if the robot was touched" in line for line in warnings)
 
 
 def test_efforts_without_gravity_and_friction_give_the_same_result(robot):

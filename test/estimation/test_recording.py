@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from rnea_ros import InputError
 from rnea_ros.estimation.differentiation import estimate_derivatives
-from rnea_ros.estimation.smoothing import Smoothing, estimate_recording
-from support.motions import TURN, at, encoded, jumping, sines, smooth
+from rnea_ros.estimation.smoothing import Smoothing, estimate_recording, prepare
+from rnea_ros.estimation.smoothing import smooth as smooth_positions
+from support.motions import TURN, at, encoded, jumping, minimum_jerk, sines, smooth
 
 
 def of(motion, found):
@@ -30,6 +32,52 @@ def test_measured_positions_are_smoothed(seed, kind, rate, most):
     assert within.mean() > 0.9
     deviations, errors = (np.sqrt(np.mean(x**2)) for x in (found.deviation[3], found.qddd - motion[3]))
     assert deviations < 6.0 * errors
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(smooth, 21), (smooth, 22), (jumping, 23), (minimum_jerk, 24)])
+def test_two_deviations_cover_the_nominal_share_of_errors(kind, seed):
+    """Deviations of smooth motion were up to twice the errors, and covered all of them."""
+    rng, t = np.random.default_rng(seed), np.arange(0.0, 4.0, 0.004)
+    motion = kind(rng, t, 12)
+    found = estimate_recording(t, encoded(rng, motion[0], 15))
+    derivatives = zip((found.qd, found.qdd, found.qddd), motion[1:], found.deviation[1:])
+    within = [np.mean((np.abs(estimate - exact) < 2.0 * std)[found.centred]) for estimate, exact, std in derivatives]
+    assert min(within) > 0.87 and 0.91 < np.mean(within) < 0.99
+
+
+def test_common_time_errors_are_in_the_deviations():
+    """Stamps off by up to 1 ms: even times are off by 0.03 ms together, and so are their rates."""
+    rng, t = np.random.default_rng(25), np.arange(0.0, 6.0, 0.002)
+    motion = smooth(rng, t, 20)
+    stamps = t + rng.uniform(-1e-3, 1e-3, len(t))
+    order = np.argsort(stamps)
+    found = estimate_recording(stamps[order], encoded(rng, motion[0])[order])
+    exact = at(motion, t, stamps[order])
+    within = [np.mean((np.abs(estimate - true) < 2.0 * std)[found.centred])
+              for estimate, true, std in zip((found.qd, found.qdd), exact[1:], found.deviation[1:])]
+    assert min(within) > 0.85
+
+
+@pytest.mark.parametrize(("t", "q", "joint_types", "text"), [
+    (["a"] * 8, np.zeros((8, 1)), (), "no numbers"), (np.arange(8), np.zeros(8), (), r"q \(8,\)"),
+    (np.arange(8), np.zeros((7, 1)), (), r"q \(7, 1\)"), (np.arange(8), np.zeros((8, 2)), ("revolute",), "1 joint types"),
+    (np.arange(8), np.full((8, 1), np.nan), (), "not finite")])
+def test_invalid_positions_are_rejected(t, q, joint_types, text):
+    with pytest.raises(InputError, match=text):
+        smooth_positions(t, q, joint_types)
+
+
+def test_smoothed_positions_have_deviations():
+    t = np.arange(0.0, 1.0, 0.004)
+    found = smooth_positions(t, encoded(np.random.default_rng(26), np.sin(t)[:, None]), ["revolute"])
+    assert found.deviation.shape == (4, 250, 1) and np.abs(found.qd[:, 0] - np.cos(t))[found.centred].max() < 0.01
+
+
+def test_unwrapped_joints_are_noted():
+    t = np.arange(0.0, 4.0, 0.01)
+    q = (encoded(np.random.default_rng(27), np.stack([2.0 + np.sin(t), 2.5 + np.sin(t)], axis=1)) + np.pi) % TURN - np.pi
+    found = prepare(t, q, np.ones_like(q) * t[:, None], joint_types=("revolute", "revolute"), joint_names=("a", "b"))
+    assert [note for note in found.notes if "whole turns" in note and "b" in note]
 
 
 def summed(steps):

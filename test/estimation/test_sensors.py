@@ -120,6 +120,35 @@ def test_samples_are_numbered_with_even_times(seed, jitter, tolerance):
     assert np.ptp(off[len(off) // 4:]) < tolerance  # where the stamps spread over twice the jitter
 
 
+def test_clock_follows_a_gradual_change_of_its_rate():
+    """From 10 ms to 10.1 ms within 0.3 s, after half a minute: deviations outlie, but grow from sample to sample."""
+    steps = np.concatenate((np.full(3000, 0.01), np.linspace(0.01, 0.0101, 30), np.full(600, 0.0101)))
+    said = np.cumsum(steps)
+    clock, off = SampleClock(said[:32]), []
+    for stamp in said[1:]:
+        clock.advance(stamp, None)
+        off.append(abs(stamp - clock.time))
+    assert max(off) < 0.002 and max(off[-100:]) < 1e-5
+    assert clock.period == pytest.approx(0.0101, rel=1e-4) and not clock.broken
+
+
+def test_consistent_deviations_of_stamps_become_certain():
+    """Positions show block by block that deviations are errors of the stamps; then they are found at the stamps."""
+    rng = np.random.default_rng(7)
+    numbers, said = stamps(rng, 4000, 3e-4, 0.0)
+    clock, speed, rows, stds = SampleClock(said[:32]), np.array([1.0, -0.5]), [], []
+    for number, stamp in zip(numbers[1:], said[1:]):
+        clock.advance(stamp, None)
+        q = speed * (0.002 * number if number < 2000 else stamp) + rng.normal(0.0, 1e-5, 2)
+        rows.append((clock.deviation, stamp - clock.time, speed, q - speed * clock.time))
+        if len(rows) == 16:
+            clock.learn(*map(np.array, zip(*rows)), np.full((16, 2), 1e-10))
+            rows.clear()
+            stds.append(clock.assignment_std)
+    first, before, after = stds[0], max(stds[40:120]), max(stds[125:130])
+    assert before < 0.4 * first and after > first
+
+
 @pytest.mark.parametrize(("true", "share"), [(False, 1.0), (True, 0.0)])
 def test_positions_decide_whether_stamp_deviations_are_errors(true, share):
     rng = np.random.default_rng(6)
