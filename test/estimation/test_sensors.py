@@ -121,7 +121,7 @@ def test_samples_are_numbered_with_even_times(seed, jitter, tolerance):
 
 
 def test_clock_follows_a_gradual_change_of_its_rate():
-    """From 10 ms to 10.1 ms within 0.3 s, after half a minute: deviations outlie, but grow from sample to sample."""
+    """Steps change from 10 ms to 10.1 ms within 0.3 s: deviations outlie, but grow from sample to sample."""
     steps = np.concatenate((np.full(3000, 0.01), np.linspace(0.01, 0.0101, 30), np.full(600, 0.0101)))
     said = np.cumsum(steps)
     clock, off = SampleClock(said[:32]), []

@@ -111,7 +111,7 @@ def fast_sines(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
     return sines(rng, t, n, 2.5)
 
 
-def pick_and_place(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
+def resting_s_curves(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
     """Return S-curves with rests of half a second."""
     acceleration = rng.uniform(5.0, 15.0)
     return s_curves(rng, t, n, rng.uniform(1.0, 2.5), acceleration, acceleration * rng.uniform(5.0, 20.0), rest=0.5)
