@@ -191,18 +191,18 @@ standard deviations, and ratio of the standard deviations: extremes (99 % of the
 NOTES = """
 Further results (in simulation, with seeds other than those of the table):
 
-* **Standard deviations** were tuned with smooth motion, S-curves and minimum-jerk moves of UR5 and Panda, with seeds other than
-  those of the tables. Of a recording they consist of noise and bias. The noise is the part of the filters' variance that is due
-  to the positions (0.13 of the variance of the jerk with 4 states, 0.42 with 6); the remainder of that variance assumes
+* **Standard deviations** were tuned with smooth motion, S-curves and minimum-jerk moves of UR5 and Panda, with other seeds
+  than those of the tables. Of a recording they consist of noise and bias. The noise is the part of the filters' variance that
+  is due to the positions (0.13 of the variance of the jerk with 4 states, 0.42 with 6); the remainder of that variance assumes
   white noise in the highest derivative, which smooth motion does not have. The bias is estimated from what the filters change
   if they are applied to the smoothed motion again. Before, the whole variance and the disagreement of the filters were used:
-  two standard deviations contained 99 to 100 % of the errors of smooth motion, 91 to 97 % of those of S-curves. Live, a fifth of the
-  difference between stamps and evenly spaced times was added (99 to 100 % with jitter); now the share that is uncertain is
-  estimated from block to block.
+  two standard deviations contained 99 to 100 % of the errors of smooth motion, 91 to 97 % of those of S-curves. Live, a fifth
+  of the difference between stamps and evenly spaced times was added (99 to 100 % with jitter); now the share that is uncertain
+  is estimated from block to block.
 * **What stays outside.** No constant factor brings all rows inside: the factors in parentheses differ from row to row. Shares
-  above 98 % remain for moves with rests, since the errors at rest are far smaller than near the jumps on either side, and for sums
-  of sines up to 0.4 and 2.5 Hz, whose jerk is far smoother than the filters assume, so that the error is less than the noise
-  of the filter bank's slowest filter suggests. Shares are means of a few motions: they differ by 2 to 4 % between seeds.
+  above 98 % remain for moves with rests, since the errors at rest are far smaller than near the jumps on either side, and for
+  sums of sines up to 0.4 and 2.5 Hz, whose jerk is far smoother than the filters assume. Shares are means of a few motions:
+  they differ by 2 to 4 % between seeds.
 * **Safety**: the gains are those of a Kalman filter for the time between two samples, estimates outside of the cone of the
   received positions are rejected, and the fuzzer compares standard deviations with the true errors for random publishers
   (`make fuzz TARGET=estimator`). After uneven steps the weights of later samples are those of even steps, as a function of
