@@ -245,7 +245,7 @@ class SmoothedState(NamedTuple):
     motion  : (4, n) q, qd, qdd, qddd
     noise   : (4, n) variance by the noise of the positions
     process : (4, n) variance that the filters of smooth motion assume for motion above their bandwidth
-    weights : (m, n) weights of the filters
+    weights : (m, n) weights of the filters, in single precision
     """
 
     motion: np.ndarray
@@ -540,7 +540,7 @@ class FilterBank:
         if time_stds[0] > OPTIONS.linear_time_s:
             noise += np.tensordot(time_stds**2, _TIME_TERMS, 1) @ motion**2
         found = _extrapolate(motion, time - self._times[sample])
-        return SmoothedState(found, noise, (process * ~JUMPS) @ weights * self._variance, weights)
+        return SmoothedState(found, noise, (process * ~JUMPS) @ weights * self._variance, weights.astype(np.float32))
 
     def _calibrate(self, sample: int) -> None:
         """Compare the estimate of a sample when it was the newest with the estimate after later samples."""

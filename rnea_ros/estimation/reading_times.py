@@ -132,8 +132,12 @@ class SampleClock:
 
     @property
     def phase_std(self) -> float:
-        """Standard deviation of the common error of all sample times: the phase error of a line through the stamps [s]."""
-        return self.share * 2.0 * self.jitter / math.sqrt(self._age)
+        """Standard deviation of the common error of all sample times: the phase error of a line through the stamps [s].
+
+        It is 2 over the root of the number of stamps for a line through all of them, 1.66 for one that follows them.
+        """
+        factor = 2.0 if self._age < CLOCK.learning_samples else 1.66
+        return self.share * factor * self.jitter / math.sqrt(self._age)
 
     @property
     def rate_std(self) -> float:
