@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from rnea_ros import Robot
+from rnea_ros.errors import Rejected
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 
 from .motions import at, encoded
@@ -62,13 +64,19 @@ def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds
 
 
 def estimates(estimator: MotionEstimator, stream: Stream, lags: Sequence[float]) -> list[tuple[np.ndarray, ...]]:
-    """Return times (k,) [s], and motion and deviations (4, k, n) estimated for each lag before each joint state."""
+    """Return times (k,) [s], and motion and deviations (4, k, n) estimated for each lag before each joint state.
+
+    Estimates that the estimator rejects are left out.
+    """
     found: list[list[tuple]] = [[] for _ in lags]
     stamps = EPOCH + np.round(stream.stamps * 1e9).astype(np.int64)
     for seconds, stamp, q in zip(stream.stamps, stamps.tolist(), stream.q):
-        if estimator.push(stamp, q) and estimator.ready:
-            for rows, lag in zip(found, lags):
-                rows.append((seconds - lag, *estimator.estimate(stamp - round(lag * 1e9))))
+        if not estimator.push(stamp, q):
+            continue
+        for rows, lag in zip(found, lags):
+            if estimator.ready:
+                with suppress(Rejected):
+                    rows.append((seconds - lag, *estimator.estimate(stamp - round(lag * 1e9))))
     return [(np.array(times), np.stack(motion, axis=1), np.stack(deviation, axis=1))
             for times, motion, deviation in (zip(*rows) for rows in found)]
 
