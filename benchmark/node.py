@@ -3,7 +3,8 @@
     python benchmark/node.py SECONDS [--quick]
 
 Each group of nodes is started together and served in turns of TURN_S, the others stopped: all of them meet the same other
-work of the machine. --quick: the first group only.
+work of the machine. The first turn, in which caches are empty and the estimator of dynamics_node learns the noise, is not
+counted; its 99.9th percentile is printed. --quick: the first group only.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Load:
     cpu_ms: float  # per result, all threads
     growth_kb: int  # of resident memory
     busy: float  # load of the machine
+    first: float = float("nan")  # 99.9th percentile of the first turn, which is not counted [us]
 
     def percentile(self, share: float) -> float:
         return float(np.percentile(self.trips, share)) if len(self.trips) else float("nan")
@@ -81,8 +83,18 @@ class Turns:
         self.traffic = subprocess.Popen([sys.executable, str(HERE / "traffic.py"), json.dumps(wanted)], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         held.callback(end, self.traffic)
+        self.first = float("nan")
+        self.clear()
+
+    def clear(self) -> None:
         self.trips: dict[str, list[float]] = {topic: [] for topic in self.topics}
         self.sent, self.seconds, self.growth, self.busy = 0, 0.0, 0, []
+
+    def begin(self, seconds: float) -> None:
+        """Serve a turn that is not counted."""
+        self.run(seconds)
+        self.first = self.load().percentile(99.9)
+        self.clear()
 
     def await_ready(self) -> None:
         if self.traffic.stdout.readline().strip() != "ready":
@@ -111,7 +123,7 @@ class Turns:
         back = last[~np.isnan(last)]
         lost = max(int(np.isnan(values).sum()) for values in trips.values())
         return Load(self.name, self.sent, lost, back, 1e3 * self.seconds / max(len(back), 1), self.growth,
-                    float(np.mean(self.busy)))
+                    float(np.mean(self.busy)), self.first)
 
 
 class Sleeper:
@@ -125,6 +137,9 @@ class Sleeper:
         held.callback(end, self._process)
 
     def await_ready(self) -> None:
+        pass
+
+    def begin(self, seconds: float) -> None:
         pass
 
     def run(self, seconds: float) -> None:
@@ -166,6 +181,8 @@ def in_turns(members: Sequence[Turns | Sleeper], joints: Sequence[str], seconds:
             member.start(joints, folder, held)
         for member in members:
             member.await_ready()
+        for member in members:
+            member.begin(min(seconds, TURN_S))
         for _ in range(max(round(seconds / TURN_S), 1)):
             for member in members:
                 member.run(min(seconds, TURN_S))
@@ -232,7 +249,7 @@ def table(found: Mapping[str, Load]) -> list[str]:
     for name, run in found.items():
         lines.append(f"{name:48s} lost {run.lost:4d} of {run.sent:5d}, p50 {run.percentile(50):5.0f} p99 "
                      f"{run.percentile(99):6.0f} p99.9 {run.percentile(99.9):6.0f} us, {run.cpu_ms:.3f} ms, "
-                     f"{run.growth_kb} kB, load {run.busy:.1f}")
+                     f"{run.growth_kb} kB, load {run.busy:.1f}, first {TURN_S:g} s p99.9 {run.first:.0f} us")
     for name, run in found.items():
         if run.cpu_ms and "ordinary" not in name:
             late = [f"p{share:g} / sleeper {run.percentile(share) / sleeper.percentile(share):.1f}, / stored "
