@@ -9,9 +9,17 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.codegen import kernel
+from rnea_ros.model.drives import DriveLimit
 from rnea_ros.trajectory import constraints as constraint_module
 from rnea_ros.trajectory import limit_check
-from rnea_ros.trajectory.constraints import Constraints, PathLimits, basis_values, constraint_values, torque_terms
+from rnea_ros.trajectory.constraints import (
+    Constraints,
+    DriveConstraints,
+    PathLimits,
+    basis_values,
+    constraint_values,
+    torque_terms,
+)
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.sample_kernels import SampleFunction
@@ -138,6 +146,16 @@ def test_constraint_rows_are_utilizations_of_limits():
     motion = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w
     found = constraint_values(constraints.coefficients_on_law(s, v, a, u), k, kappa, w)
     np.testing.assert_allclose(found, constraint_values(rows, *motion), atol=1e-12)
+
+
+def test_drive_limits_bound_efforts_where_all_else_is_zero():
+    """Power bounds no effort at rest; current of both motors bounds each effort by its factor, less Coulomb friction."""
+    limits = [DriveLimit("current", "both", (0, 1), -6.0, 6.0), DriveLimit("power", "swing", (0,), -4.0, 10.0)]
+    factors = {name: np.zeros((2, 3)) for name in ("effort", "effort_rate", "velocity", "power")}
+    factors["effort"][0], factors["power"][1] = [2.0, 0.5, 0.0], [1.0, 0.0, 0.0]
+    drives = DriveConstraints(limits, factors, np.array([0.5, 1.0, 0.0]))  # friction takes 2 * 0.5 + 0.5 * 1 of 6
+    np.testing.assert_allclose(drives.bound_of("effort"), [4.5 / 2.0, 4.5 / 0.5, np.nan])
+    np.testing.assert_array_equal(drives.bound_of("effort_rate"), [np.nan, np.nan, np.nan])
 
 
 def test_invalid_path_limits_are_rejected():

@@ -256,6 +256,34 @@ def test_error_names_joint_and_position_where_gravity_exceeds_a_limit():
         fastest_law(motion.constraints(motion.path, weak))
 
 
+def test_error_names_the_drive_limit_that_gravity_exceeds():
+    """A current of 4 A at 1 N m/A does not hold 5 N m sin q, at q = 2.5 to -2.5."""
+    held = [DriveLimit("current", "pendulum", (0,), -4.0, 4.0, effort=1.0)]
+    constraints = Constraints(
+        path_through([[2.5], [-2.5]]),
+        lambda *p: torque_terms(lambda q, qd, qdd, qddd: (qdd + 5.0 * np.sin(q), qddd + 5.0 * np.cos(q) * qd), *p),
+        PathLimits(**{name: np.array([20.0 if name == "acceleration" else np.nan]) for name in PathLimits._fields}),
+        drives=DriveConstraints(held, limit_factors(held, 1)._asdict(), np.zeros(1)))
+    with pytest.raises(InputError, match=r"gravity alone takes 1\.25 times the current of pendulum at s = .* on the path"):
+        fastest_law(constraints)
+
+
+def test_no_law_is_returned_where_none_on_the_way_back_is_inside_the_limits(monkeypatch):
+    """A law in motion cannot be slowed: without shares of the way back to the initial one, there is none."""
+    monkeypatch.setattr(time_optimal, "MAX_TIGHTENING_ROUNDS", 0)
+    monkeypatch.setattr(time_optimal, "WITHDRAWAL_SHARES", ())
+    constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
+    moving = laws.rest_to_rest(0.0, constraints.path.length, 4.0).segment(1.0, 4.0)
+    with pytest.raises(NoLaw, match="the initial law in motion is not inside the limits"):
+        fastest_law(constraints, moving, moving=True, resolution=0.5)
+
+
+def test_law_whose_pieces_cannot_be_halved_enough_is_rejected(monkeypatch):
+    monkeypatch.setattr(time_optimal, "MAX_PIECE_HALVINGS", 0)
+    with pytest.raises(NoLaw, match="would move back on the path near rest"):
+        fastest_law(slide(1.0, velocity=1.0, acceleration=2.0, jerk=10.0))
+
+
 def test_velocity_limits_alone_are_rejected():
     with pytest.raises(InputError, match="only velocity limits are known"):
         fastest_law(slide(1.0, velocity=1.0))
