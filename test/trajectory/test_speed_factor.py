@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.trajectory.sample_torques import JointSpeedSplit
-from rnea_ros.trajectory.speed_factor import LIMITS, SpeedScaling, _candidates, first_binding, speed_factor
+from rnea_ros.trajectory.speed_factor import (
+    _INTERVAL_BERNSTEIN,
+    LIMITS,
+    N_INTERVALS,
+    SpeedScaling,
+    _candidates,
+    first_binding,
+    smallest_factor,
+    speed_factor,
+)
 from support.robots import random_tree, seeds
 
 
@@ -93,6 +104,21 @@ def test_bounds_of_single_powers_are_exact(power):
         alone = np.zeros((1, 4))
         alone[0, power] = value / 2.5**power
         assert len(_candidates(alone, 2.5)) == count
+
+
+def test_bernstein_coefficients_of_intervals_reproduce_polynomials():
+    a, x = np.random.default_rng(5).normal(size=4), np.linspace(0.0, 1.0, 7)
+    basis = [comb(3, i) * x**i * (1.0 - x) ** (3 - i) for i in range(4)]
+    for k, coefficients in enumerate((a @ _INTERVAL_BERNSTEIN).reshape(-1, 4)):
+        np.testing.assert_allclose(coefficients @ basis, np.polyval(a[::-1], (k + x) / N_INTERVALS), atol=1e-14)
+
+
+def test_factor_is_found_behind_many_polynomials_with_larger_bounds():
+    """One parabola stays below the limit, but its bound does not; the other one exceeds the limit near its peak only."""
+    below = np.array([0.999 - 4.0 * 0.375**2, 8.0 * 0.375, -4.0, 0.0])
+    peak = np.array([0.0, 4.04, -4.04, 0.0])
+    found = smallest_factor(np.vstack(([below] * 100, peak)), 1.0)
+    assert found == pytest.approx(0.5 - np.sqrt(0.25 - 1.0 / 4.04), rel=1e-12)
 
 
 def test_speed_factor_of_a_pendulum_matches_the_closed_form():

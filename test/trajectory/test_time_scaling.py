@@ -83,7 +83,7 @@ def test_coefficient_table_is_extended_on_demand(plan):
 def test_coefficient_table_has_edges_at_path_breaks(plan, where):
     """The law has no breaks; it starts at the beginning of the path or between two breaks."""
     breaks, length = plan.path.breaks, plan.path.length
-    law = rest_to_rest(where * length, length, 3.0)
+    law = rest_to_rest(where * length, length, 0.8)
     ahead = breaks[(breaks > where * length) & (breaks < length)]
     assert len(law.breaks) == 2 and 0 < len(ahead) < len(breaks) - (1 if where == 0.0 else 2)
     edges = CoefficientTable(constraints(plan.path), law).edges
