@@ -135,7 +135,8 @@ def test_entities_created_and_destroyed_while_spinning_are_handled(ros):
     late: list = []
 
     def tick():
-        publisher.publish(Float64MultiArray())
+        for _ in range(5):  # some wait when the subscription is destroyed
+            publisher.publish(Float64MultiArray())
         if not late:
             late.append(node.create_subscription(Float64MultiArray, "topic", lambda _: receive(), 10))
 

@@ -61,6 +61,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._served.set()
         self._done = False
         self._failure: Exception | None = None  # of the watcher
+        self._changed = False  # whether entities were created or destroyed since they were collected
         self._known: list[Any] = []  # subscriptions and timers that are waited for
         self._woken: set[int] = set()  # pointers of rare subscriptions that received a message
 
@@ -81,6 +82,8 @@ class LeanExecutor(SingleThreadedExecutor):
         try:
             while self._context.ok() and not self._is_shutdown:
                 self._spin_until_something_rare()
+                if not self._context.ok():
+                    raise ExternalShutdownException()
                 with suppress(TimeoutException, ShutdownException):
                     while True:
                         self._serve(0.0)
@@ -98,6 +101,7 @@ class LeanExecutor(SingleThreadedExecutor):
     def _spin_until_something_rare(self) -> None:
         """Serve one message of each subscription, in the order of creation with `served_last` ones at the end; then timers."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
+            self._changed = False
             self._known = self._all(*_OFTEN)
             entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
             self._woken |= self._ready([entity for entity in entities if self._is_rare(entity)], held)
@@ -116,7 +120,7 @@ class LeanExecutor(SingleThreadedExecutor):
                 left = min([NANOSECONDS, *[_time_left(timer) for timer in timers]])
                 due = time.monotonic_ns() + left
                 wait_set.wait(left)
-                rare = not self._served.is_set() or wait_set.get_ready_entities("guard_condition")
+                rare = self._changed or not self._served.is_set() or wait_set.get_ready_entities("guard_condition")
                 ready = wait_set.get_ready_entities("subscription")
                 if (rare or not ready) and not self._context.ok():
                     raise ExternalShutdownException()
@@ -128,14 +132,21 @@ class LeanExecutor(SingleThreadedExecutor):
                             subscription.callback(*taken if has_info else taken[:1])
                     except Exception as error:
                         self._failed(subscription, error)
+                    if self._changed:
+                        return
                 for timer in timers if time.monotonic_ns() >= due else ():
                     try:
                         if _called(timer):
                             timer.callback()
                     except Exception as error:
                         self._failed(timer, error)
-                if rare or self._is_shutdown:
+                if rare or self._changed or self._is_shutdown:
                     return
+
+    def wake(self) -> None:
+        """Wake this executor because an entity was created or destroyed: a destroyed one is not served again."""
+        self._changed = True
+        super().wake()
 
     def _is_rare(self, entity: Any) -> bool:
         """Return whether the watcher waits for the first message of a subscription."""
