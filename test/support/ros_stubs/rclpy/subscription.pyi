@@ -18,7 +18,8 @@ class Subscription:
     callback: Callable[..., Any]
     callback_group: CallbackGroup
     raw: bool
-    served_last: bool  # rnea_ros's own mark on one; neither rclpy has slots
+    served_last: bool  # rnea_ros's own marks on one; neither rclpy has slots
+    is_rare: bool
     event_handlers: Sequence[Waitable]
     if not HUMBLE:  # a callback of two is told what is known of the message, too
         class CallbackType(Enum):
