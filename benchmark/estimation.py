@@ -203,9 +203,7 @@ Further results (in simulation, with seeds other than those of the table):
   first table, shares were inside in 53 of 96 cases before, with 41 above 98 % and two at 91 %. Shares above 98 % remain live
   with jitter and for coarse encoders: the scale is calibrated at zero delay. In moves with rests, errors at rest are far
   smaller than near the jumps on either side. At 125 Hz, jumps of the jerk in moves with rests are within a few samples: 91 %.
-  In slow motion the torque's error is that of gravity by the encoder's zero, which is off by up to one step in the simulation
-  and cannot be observed: a constant error is inside or outside for a whole motion (80 %). Shares are means of a few motions:
-  they differ by 2 to 4 % between seeds.
+  Shares are means of a few motions: they differ by 2 to 4 % between seeds.
 * **Safety**: the gains are those of a Kalman filter for the time between two samples, estimates outside of the cone of the
   received positions are rejected, and the fuzzer compares standard deviations with the true errors for random publishers
   (`make fuzz TARGET=estimator`). After uneven steps the weights of later samples are those of even steps, as a function of

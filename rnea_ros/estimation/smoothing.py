@@ -94,7 +94,7 @@ _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # signs
 _JUMP_FACTORS = np.array([0.45, 0.45, 0.45, 2.3])[:, None, None]
 _SMOOTH_FACTORS = np.array([0.04, 0.04, 0.04, 0.02])[:, None, None]
 _PROCESS_SHARES = np.array([0.25, 0.25, 0.25, 0.05])[:, None, None]
-_ZERO_STD = 1.0 / math.sqrt(12.0)  # standard deviation of the encoder's zero [steps]
+_ZERO_STD = 1.0 / math.sqrt(3.0)  # root mean square of the encoder's zero, which is within one step [steps]
 
 
 class SmoothedMotion(NamedTuple):
