@@ -1,6 +1,6 @@
 """Accuracy of torque and torque rate when the motion is estimated from joint states, and the cost of a message.
 
-    python benchmark/estimation.py [SEEDS]
+    python benchmark/estimation.py [NUMBER OF SEEDS] [FIRST SEED]
 
 Writes estimation.md beside this file: UR5 and Panda in simulation, random motions of 5 s, every sensor of SENSORS; all with
 default settings. Errors are RMS errors as shares of the RMS of the true signal.
@@ -73,9 +73,9 @@ def trial(robot: Robot, seed: int, kind: Kind, sensor: Sensor) -> list[TorqueErr
     return [torque_errors(robot, stream, *each) for each in (*live, offline)]
 
 
-def trials(robots: list[Robot], seeds: int, kind: Kind, sensor: Sensor) -> np.ndarray:
+def trials(robots: list[Robot], seeds: range, kind: Kind, sensor: Sensor) -> np.ndarray:
     """Return the errors (trials, lags and recording, 6) of all robots and seeds."""
-    return np.array([trial(robot, seed, kind, sensor) for robot, seed in itertools.product(robots, range(seeds))])
+    return np.array([trial(robot, seed, kind, sensor) for robot, seed in itertools.product(robots, seeds)])
 
 
 def coverage(errors: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -89,7 +89,7 @@ def coverage(errors: np.ndarray) -> tuple[list[str], np.ndarray]:
     return cells, np.round(shares)
 
 
-def row(robots: list[Robot], seeds: int, kind: str, name: str) -> tuple[str, np.ndarray]:
+def row(robots: list[Robot], seeds: range, kind: str, name: str) -> tuple[str, np.ndarray]:
     """Median and largest error of the rate at each lag; of the torque at the default; shares within two deviations."""
     errors = trials(robots, seeds, KINDS[kind], SENSORS[name])
     rates, default = 100.0 * errors[:, :, 1], errors[:, LAGS.index(0.03)]
@@ -159,11 +159,12 @@ def cost(n: int, rate: float, messages: int = 3000) -> tuple[float, float]:
 
 HEAD = """# Torque rate from joint states
 
-`python benchmark/estimation.py {seeds}`, {machine}, Python {python}, UR5 and Panda, {seeds} random motions of 5 s each,
-default settings. The table gives the error of the torque rate [%], live and for a recording: median (largest) of the RMS
-errors relative to the RMS torque rate, after the first second. Torque: median error of the torque [%], 30 ms late. Within
-2 std: shares of the errors of rate and torque within two of the reported standard deviations [%], 30 ms late and for the
-recording; in parentheses the factors with which the standard deviations would contain 95.4 % (median).
+`python benchmark/estimation.py {seeds} {first}`, {machine}, Python {python}, UR5 and Panda, {seeds} random motions of 5 s
+each (seeds from {first}), default settings. The table gives the error of the torque rate [%], live and for a recording:
+median (largest) of the RMS errors relative to the RMS torque rate, after the first second. Torque: median error of the
+torque [%], 30 ms late. Within 2 std: shares of the errors of rate and torque within two of the reported standard deviations
+[%], 30 ms late and for the recording; in parentheses the factors with which the standard deviations would contain 95.4 %
+(median).
 
 | motion | joint states | {lags} | recording | torque | within 2 std | within 2 std, recording |
 |---|---|{columns}
@@ -172,7 +173,7 @@ recording; in parentheses the factors with which the standard deviations would c
 CHECK = """
 ## Standard deviations of other motions
 
-Robots and motions that were not used for tuning: {arms}, {seeds} random motions of 5 s each; shares and factors as above.
+Robots that were not used for tuning: {arms}, {seeds} random motions of 5 s each; shares and factors as above.
 
 | motion | joint states | within 2 std | within 2 std, recording |
 |---|---|---|---|
@@ -191,14 +192,15 @@ standard deviations, and ratio of the standard deviations: extremes (99 % of the
 NOTES = """
 Further results (in simulation, with seeds other than those of the table):
 
-* **Standard deviations** were tuned with smooth motion, S-curves and minimum-jerk moves of UR5 and Panda, with other seeds
-  than those of the tables. Of a recording they consist of noise and bias. The noise is the part of the filters' variance that
-  is due to the positions (0.13 of the variance of the jerk with 4 states, 0.42 with 6); the remainder of that variance assumes
-  white noise in the highest derivative, which smooth motion does not have. The bias is estimated from what the filters change
-  if they are applied to the smoothed motion again. Before, the whole variance and the disagreement of the filters were used:
-  two standard deviations contained 99 to 100 % of the errors of smooth motion, 91 to 97 % of those of S-curves. Live, a fifth
-  of the difference between stamps and evenly spaced times was added (99 to 100 % with jitter); now the share that is uncertain
-  is estimated from block to block.
+* **Standard deviations** were tuned with smooth motion, S-curves and minimum-jerk moves of UR5 and Panda, with the seeds 0, 1,
+  100 and 101; the tables above have other seeds. The kinds of motion of the second table were compared, not tuned. Of a
+  recording they consist of noise and bias. The noise is the part of the filters' variance that is due to the positions (0.13
+  of the variance of the jerk with 4 states, 0.42 with 6); the remainder of that variance assumes white noise in the highest
+  derivative, which smooth motion does not have. The bias is estimated from what the filters change if they are applied to
+  the smoothed motion again. Before, the whole variance and the disagreement of the filters were used: two standard
+  deviations contained 99 to 100 % of the errors of smooth motion, 91 to 97 % of those of S-curves. Live, a fifth of the
+  difference between stamps and evenly spaced times was added (99 to 100 % with jitter); now the share that is uncertain is
+  estimated from block to block.
 * **What stays outside.** No constant factor brings all rows inside: the factors in parentheses differ from row to row. Of the
   first table, shares were inside in 53 of 96 cases before, with 41 above 98 % and two at 91 %. Shares above 98 % remain live
   with jitter and for coarse encoders: the scale is calibrated at zero delay. In moves with rests, errors at rest are far
@@ -222,10 +224,11 @@ Further results (in simulation, with seeds other than those of the table):
 
 
 def main() -> None:
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    count, first = (int(text) for text in (*sys.argv[1:], *("5", "0")[len(sys.argv) - 1:]))
+    seeds = range(first, first + count)
     robots = [Robot.from_urdf(urdf(name)) for name in ARMS]
     lags = " | ".join(f"{1000.0 * lag:.0f} ms late" for lag in LAGS)
-    text = HEAD.format(seeds=seeds, machine=platform.machine(), python=platform.python_version(), lags=lags,
+    text = HEAD.format(seeds=count, first=first, machine=platform.machine(), python=platform.python_version(), lags=lags,
                        columns="---|" * (len(LAGS) + 4))
     all_shares = []
     for kind, name in itertools.product(KINDS, SENSORS):
@@ -233,7 +236,7 @@ def main() -> None:
         text += line + "\n"
         all_shares.append(shares)
         print(line, flush=True)
-    text += "\n" + summary(np.array(all_shares)) + "\n" + CHECK.format(arms=" and ".join(CHECK_ARMS), seeds=seeds)
+    text += "\n" + summary(np.array(all_shares)) + "\n" + CHECK.format(arms=" and ".join(CHECK_ARMS), seeds=count)
     robots, all_shares = [Robot.from_urdf(urdf(name)) for name in CHECK_ARMS], []
     for kind, name in itertools.product(CHECK_KINDS, CHECK_SENSORS):
         cells, shares = coverage(trials(robots, seeds, CHECK_KINDS[kind], SENSORS[name]))

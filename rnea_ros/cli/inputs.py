@@ -130,7 +130,8 @@ def _parameter_limits(content: Mapping[str, Any]) -> dict[str, Any]:
         for joint, values in joints.items() if isinstance(joints, Mapping) else ():
             if not isinstance(values, Mapping):
                 return {}
-            off = [key.removeprefix("has_").removesuffix("_limits") for key, value in values.items() if value is False]
+            off = [key.removeprefix("has_").removesuffix("_limits") for key, value in values.items()
+                   if isinstance(key, str) and value is False]
             unused = {f"{end}_{quantity}" for quantity in off for end in ("min", "max")}
             found.setdefault(joint, {}).update({key: value for key, value in values.items() if key not in unused})
     return found

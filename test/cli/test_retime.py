@@ -358,8 +358,12 @@ def test_limits_of_parameter_files_are_applied(form, tmp_path, capsys):
     assert re.match(r"[0-9.]+ s through 3 points", capsys.readouterr().out)  # the path has no times
 
 
-def test_limits_of_an_unknown_joint_are_rejected(tmp_path, capsys):
+@pytest.mark.parametrize(("text", "message"), [
+    ("joint_limits: {elbow: {max_velocity: 0.5}}\n", "joint 'elbow' does not exist"),
+    ("joint_limits: {joint1: {null: false, max_velocity: 0.5}}\n", "limits.joint1 has the key None, which is no text"),
+    ("joint_limits: {joint1: {3: false, max_velocity: 0.5}}\n", "limits.joint1 has the key 3, which is no text")])
+def test_limits_with_unknown_names_are_rejected(text, message, tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
-    limits.write_text("joint_limits: {elbow: {max_velocity: 0.5}}\n")
+    limits.write_text(text)
     assert main.main(["retime", RR, MOTION, "--limits", str(limits), "-o", str(tmp_path / "out.csv")]) == 2
-    assert "joint 'elbow' does not exist" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
