@@ -22,111 +22,68 @@ WORDS = 16  # of a plan
 Copy = tuple[np.ndarray, np.ndarray]  # (target, source), of equal sizes
 Share = tuple[np.ndarray, np.ndarray, np.ndarray]  # (target, number, limit), n numbers each
 
-# The words of a plan: kernel, its input and output, n, desired motion, its age, then (address, count) of five tables.
-TEXT = """
-define internal void @copy(ptr %table, i64 %count) noinline {
+# A function of a table: for each row (target, source, third), BODY at each of COUNT numbers.
+LOOP = """
+define internal void @NAME(ptr %table, i64 %rows, i64 %n) noinline {
 entry:
-  %any = icmp ne i64 %count, 0
+  %any = icmp ne i64 %rows, 0
   br i1 %any, label %row, label %done
 row:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %copied ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %row.done ]
   %at = mul i64 %k, 3
   %target.at = getelementptr i64, ptr %table, i64 %at
   %target = load ptr, ptr %target.at
   %source.at = getelementptr i64, ptr %target.at, i64 1
   %source = load ptr, ptr %source.at
-  %words.at = getelementptr i64, ptr %target.at, i64 2
-  %words = load i64, ptr %words.at
-  br label %word
-word:
-  %w = phi i64 [ 0, %row ], [ %w.next, %word ]
-  %from = getelementptr i64, ptr %source, i64 %w
-  %value = load i64, ptr %from
-  %to = getelementptr i64, ptr %target, i64 %w
-  store i64 %value, ptr %to
-  %w.next = add i64 %w, 1
-  %more.words = icmp ult i64 %w.next, %words
-  br i1 %more.words, label %word, label %copied
-copied:
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %row, label %done
-done:
-  ret void
-}
-declare double @llvm.fabs.f64(double)
-define internal void @divide(ptr %table, i64 %count, i64 %n) noinline {
-entry:
-  %any = icmp ne i64 %count, 0
-  br i1 %any, label %row, label %done
-row:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %divided ]
-  %at = mul i64 %k, 3
-  %target.at = getelementptr i64, ptr %table, i64 %at
-  %target = load ptr, ptr %target.at
-  %number.at = getelementptr i64, ptr %target.at, i64 1
-  %number = load ptr, ptr %number.at
-  %limit.at = getelementptr i64, ptr %target.at, i64 2
-  %limit = load ptr, ptr %limit.at
-  br label %joint
-joint:
-  %j = phi i64 [ 0, %row ], [ %j.next, %joint ]
-  %number.j = getelementptr double, ptr %number, i64 %j
-  %x = load double, ptr %number.j
-  %magnitude = call double @llvm.fabs.f64(double %x)
-  %limit.j = getelementptr double, ptr %limit, i64 %j
-  %most = load double, ptr %limit.j
-  %share = fdiv double %magnitude, %most
-  %target.j = getelementptr double, ptr %target, i64 %j
-  store double %share, ptr %target.j
+  %third.at = getelementptr i64, ptr %target.at, i64 2
+  %third = load i64, ptr %third.at
+  br label %number
+number:
+  %j = phi i64 [ 0, %row ], [ %j.next, %number ]
+  %to = getelementptr i64, ptr %target, i64 %j
+  %from = getelementptr i64, ptr %source, i64 %j
+BODY
   %j.next = add i64 %j, 1
-  %more.joints = icmp ult i64 %j.next, %n
-  br i1 %more.joints, label %joint, label %divided
-divided:
+  %more = icmp ult i64 %j.next, COUNT
+  br i1 %more, label %number, label %row.done
+row.done:
   %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %row, label %done
+  %more.rows = icmp ult i64 %k.next, %rows
+  br i1 %more.rows, label %row, label %done
 done:
   ret void
 }
-declare double @llvm.maxnum.f64(double, double)
-define internal void @raise(ptr %table, i64 %count) noinline {
-entry:
-  %any = icmp ne i64 %count, 0
-  br i1 %any, label %row, label %done
-row:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %raised ]
-  %at = mul i64 %k, 3
-  %peak.at = getelementptr i64, ptr %table, i64 %at
-  %peak = load ptr, ptr %peak.at
-  %number.at = getelementptr i64, ptr %peak.at, i64 1
-  %number = load ptr, ptr %number.at
-  %words.at = getelementptr i64, ptr %peak.at, i64 2
-  %words = load i64, ptr %words.at
-  br label %word
-word:
-  %w = phi i64 [ 0, %row ], [ %w.next, %word ]
-  %number.w = getelementptr double, ptr %number, i64 %w
-  %x = load double, ptr %number.w
-  %peak.w = getelementptr double, ptr %peak, i64 %w
-  %before = load double, ptr %peak.w
+"""
+COPY = """
+  %value = load i64, ptr %from
+  store i64 %value, ptr %to
+"""
+DIVIDE = """
+  %x = load double, ptr %from
+  %magnitude = call double @llvm.fabs.f64(double %x)
+  %limits = inttoptr i64 %third to ptr
+  %limit.at = getelementptr double, ptr %limits, i64 %j
+  %limit = load double, ptr %limit.at
+  %share = fdiv double %magnitude, %limit
+  store double %share, ptr %to
+"""
+RAISE = """
+  %x = load double, ptr %from
+  %before = load double, ptr %to
   %larger = call double @llvm.maxnum.f64(double %before, double %x)
-  store double %larger, ptr %peak.w
-  %w.next = add i64 %w, 1
-  %more.words = icmp ult i64 %w.next, %words
-  br i1 %more.words, label %word, label %raised
-raised:
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %row, label %done
-done:
-  ret void
-}
+  store double %larger, ptr %to
+"""
+LOOPS = {"copy": (COPY, "%third"), "divide": (DIVIDE, "%n"), "raise": (RAISE, "%third")}
+
+# The words of a plan: kernel, its input and output, n, desired motion, its age, then (address, rows) of five tables.
+TEXT = """
+declare double @llvm.fabs.f64(double)
+declare double @llvm.maxnum.f64(double, double)
 define internal i1 @sample(ptr %plan) noinline {
 WORDS
   %n2 = mul i64 %w3, 2
   %n4 = mul i64 %w3, 4
-  call void @copy(ptr %p6, i64 %w7)
+  call void @copy(ptr %p6, i64 %w7, i64 %w3)
   %since = load double, ptr %p5
   %still = fcmp oeq double %since, 0.0
   %accelerations = getelementptr double, ptr %p1, i64 %n2
@@ -161,10 +118,10 @@ compute:
   %is.result = call i1 @finite(ptr %p2, i64 %n4)
   br i1 %is.result, label %publish, label %unusual
 publish:
-  call void @copy(ptr %p8, i64 %w9)
+  call void @copy(ptr %p8, i64 %w9, i64 %w3)
   call void @divide(ptr %p10, i64 %w11, i64 %w3)
-  call void @copy(ptr %p12, i64 %w13)
-  call void @raise(ptr %p14, i64 %w15)
+  call void @copy(ptr %p12, i64 %w13, i64 %w3)
+  call void @raise(ptr %p14, i64 %w15, i64 %w3)
   ret i1 true
 unusual:
   ret i1 false
@@ -196,7 +153,10 @@ def assembly() -> str:
     for k in range(WORDS):
         words += [f"  %at{k} = getelementptr i64, ptr %plan, i64 {k}", f"  %w{k} = load i64, ptr %at{k}",
                   f"  %p{k} = inttoptr i64 %w{k} to ptr"]
-    return python_call.SUPPORT + TEXT.replace("WORDS", "\n".join(words)).replace("API", "\n".join(python_call.api()))
+    loops = [LOOP.replace("NAME", name).replace("BODY", body.strip("\n")).replace("COUNT", count)
+             for name, (body, count) in LOOPS.items()]
+    text = TEXT.replace("WORDS", "\n".join(words)).replace("API", "\n".join(python_call.api()))
+    return python_call.SUPPORT + "".join(loops) + text
 
 
 class SampleStep:
