@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .constraints import BASIS_SIZE
+from .constraints import BASIS_SIZE, constraint_values
 
 if TYPE_CHECKING:
     from .time_scaling import CoefficientTable
@@ -151,11 +151,7 @@ class _Step(NamedTuple):
 
 def _utilization(coefficients: np.ndarray, k: np.ndarray, k1: np.ndarray, k2: np.ndarray) -> np.ndarray:
     """Return the utilization (samples, constraints) of all limits but velocity."""
-    weights = np.empty((len(k), 1, BASIS_SIZE))
-    square = k * k
-    for column, value in enumerate((1.0, k, square, k1 * k, square * k, k1 * square, (k2 * k + k1 * k1) * k)):
-        weights[:, 0, column] = value
-    return (weights @ coefficients)[:, 0]
+    return constraint_values(coefficients, k, k1 * k, (k2 * k + k1 * k1) * k)
 
 
 class BrakingProblem:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .braking import BrakingProblem
-from .constraints import BASIS_SIZE, Constraints
+from .constraints import BASIS_SIZE, Constraints, basis_elements
 from .time_law import TimeLaw, divide_intervals
 
 
@@ -185,8 +185,7 @@ class CoefficientTable:
         start = self.edges[part]
         x = np.minimum((sigma - start[:, None]) / (self.edges[part + 1] - start)[:, None], 1.0)
         weights = np.empty((3, BASIS_SIZE, *sigma.shape))
-        square = k * k
-        for column, value in enumerate((1.0, k, square, kappa, square * k, k * kappa, w)):
+        for column, value in enumerate(basis_elements(k, kappa, w)):
             weights[0, column] = value
         np.multiply(weights[0], x, out=weights[1])
         np.multiply(weights[1], x, out=weights[2])
