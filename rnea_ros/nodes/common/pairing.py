@@ -182,9 +182,6 @@ def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
 def extrapolated(rows: np.ndarray, seconds: float) -> np.ndarray:
     """Return a value and its derivatives, rows (m, ...), so long after, by their Taylor series."""
     found: np.ndarray = rows + 0.0
-    if len(rows) == 2:  # the same in fewer steps
-        found[0] += rows[1] * seconds
-        return found
     for order in range(1, len(rows)):
         found[:-order] += rows[order:] * (seconds**order / math.factorial(order))
     return found

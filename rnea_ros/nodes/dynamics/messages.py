@@ -82,7 +82,6 @@ class Sent:
             target[...] = values
         return self._encoder.stamped(*stamp)
 
-
     def copies(self, stamp: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return (target, source) of what `packed` copies, row by row, with a stamp (1,) in the form of Encoder.stamp.
 
@@ -226,7 +225,6 @@ class DynamicsMessages:
         np.divide(self._limited, self._share_limits, out=self._shares)
         for (joints, lower, upper), values, use in self._sided:
             use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
-
 
     # ------------------------------------------------------------------ the same by a sample step
 
