@@ -279,11 +279,13 @@ def test_wider_limits_during_a_motion_make_it_faster(motion, solved):
     assert played.duration < 0.97 * motion.fastest.duration
 
 
-@pytest.mark.parametrize(("mass", "when", "begin", "outside"), [
-    (0.3, 0.8, 0.005, 30), (0.8, 0.8, 0.005, 50), (0.8, 0.25, 0.005, 50), (0.8, 0.3, 0.005, 50), (0.8, 0.95, 0.0, 0),
-    (0.8, 3.3, 0.0, 50), (0.8, 1.05, 0.0, 0), (0.8, 1.1, 0.06, 100), (0.8, 2.6, 0.05, 600)])
-def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, solved, mass, when, begin, outside):
-    """Braking begins at once; the utilization is hardly larger than at the change, and exceeds 1 for a limited time [ms].
+@pytest.mark.parametrize(("mass", "when", "larger", "outside", "longest"), [
+    (0.3, 0.8, 0.005, 30, 1.25), (0.8, 0.8, 0.005, 50, 1.25), (0.8, 0.25, 0.005, 50, 1.3), (0.8, 0.3, 0.005, 50, 1.3),
+    (0.8, 0.95, 0.0, 0, 1.25), (0.8, 3.3, 0.0, 50, 1.25), (0.8, 1.05, 0.0, 0, 1.25), (0.8, 1.1, 0.06, 100, 1.25),
+    (0.8, 2.6, 0.05, 500, 1.25)])
+def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, solved, mass, when, larger, outside, longest):
+    """Braking begins at once; the utilization is `larger` than at the change at most, exceeds 1 for `outside` ms at most,
+    and the motion takes at most `longest` times the fastest.
 
     From 1.1 s and from 2.6 s on, the motion decelerates at its limits.
     """
@@ -294,10 +296,10 @@ def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, s
     played = PlayedMotion(scaler, [(when, lambda r: r.change(loaded))])
     ended(motion, played)
     used = played.used(robot, motion.limits)[played.changes[0]:].max(axis=1)
-    assert used.max() <= max(used[0], 1.0) + max(begin, TOLERANCE)
+    assert used.max() <= max(used[0], 1.0) + max(larger, TOLERANCE)
     assert (used > 1.0 + TOLERANCE).sum() <= outside
     assert ("most by" in scaler.change_excess) == (used.max() > 1.001)
-    assert played.duration < 1.3 * motion.fastest.duration
+    assert played.duration < longest * motion.fastest.duration
 
 
 def test_payload_too_heavy_to_hold_is_rejected(motion, solved):

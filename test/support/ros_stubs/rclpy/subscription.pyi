@@ -21,7 +21,7 @@ class Subscription:
     served_last: bool  # rnea_ros's own marks on one; neither rclpy has slots
     is_rare: bool
     event_handlers: Sequence[Waitable]
-    if not HUMBLE:  # a callback of two is told what is known of the message, too
+    if not HUMBLE:  # a callback of two arguments receives the message info, too
         class CallbackType(Enum):
             MessageOnly = 0
             WithMessageInfo = 1
