@@ -419,7 +419,7 @@ class TimeScaling:
             self.table.extend(float(sigmas[-1]) + OPTIONS.table_margin_s)
         polynomials = _polynomials(np.concatenate(([sigma], sigmas[:-1])), rates, kappas, w, j)
         local = h[:, None] * np.array([0.0, 0.5, 1.0])
-        motion = np.einsum("apn,pns->ans", polynomials, powers(local.ravel()).reshape(5, *local.shape))
+        motion = np.einsum("apn,pnt->ant", polynomials, powers(local.ravel()).reshape(5, *local.shape))
         return (np.cumsum(h) - h)[:, None] + local, self.table.utilization(*motion), motion[0], motion[1]
 
     def _cut(self, polynomials: np.ndarray, H: float) -> np.ndarray:

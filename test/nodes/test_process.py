@@ -22,6 +22,7 @@ from builtin_interfaces.msg import Time
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.waitable import NumberOfEntities, Waitable
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -183,6 +184,52 @@ def test_rare_subscription_is_served_from_its_first_message_on(ros):
     sender.destroy_node()
     assert received == [1.0, 2.0, 3.0, 4.0]
     assert sys.getswitchinterval() == interval
+
+
+def test_one_thread_at_a_time_waits_for_an_action(ros):
+    """An action client keeps its places in the wait set that it was added to last: with those of another one it fails."""
+
+    class Places(Waitable):
+        """An entity that keeps the wait set it was added to, as an action client does."""
+
+        last, uses, errors = None, 0, 0
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *_):
+            pass
+
+        def add_to_wait_set(self, wait_set):
+            self.last = wait_set
+
+        def is_ready(self, wait_set):
+            self.uses += 1
+            self.errors += self.last is not wait_set
+            return False
+
+        def get_num_entities(self):
+            return NumberOfEntities()
+
+    spun = lean.LeanExecutor(context=ros.context)
+    spun.lean = True
+    node = ros.node
+    ros._executor.remove_node(node)
+    spun.add_node(node)
+    places = Places(node.default_callback_group)
+    node.add_waitable(places)
+    exchanged = [node.create_subscription(Float64MultiArray, "topic", lambda _: None, 10)]
+
+    def exchange():
+        node.destroy_subscription(exchanged.pop())
+        exchanged.append(node.create_subscription(Float64MultiArray, "topic", lambda _: None, 10))
+
+    node.create_timer(0.002, exchange)
+    node.create_timer(2.0, ros.context.try_shutdown)
+    with suppress(ExternalShutdownException):
+        spun.spin()
+    assert places.uses > 20
+    assert places.errors == 0
 
 
 def test_middleware_profile_is_used_unless_another_one_is_chosen(monkeypatch, tmp_path):

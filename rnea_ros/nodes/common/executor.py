@@ -3,8 +3,8 @@
 For each callback, rclpy's executor collects all entities of a node, builds a wait set, a task and a coroutine, and wakes
 itself twice: most of the cost of a message, and the delay of the next one. This executor waits for subscriptions only, until
 the next timer is due, and calls their callbacks directly. A second thread waits for rare events (services, actions, guard
-conditions, the first message of a subscription with a true attribute `is_rare`) and only wakes the executor, which lets rclpy
-serve them: all callbacks still run in one thread, one after another. rmw_fastrtps attaches each entity anew at each wait.
+conditions, the first message of a subscription with a true attribute `is_rare`), wakes the executor, and rests while rclpy
+serves them: all callbacks still run in one thread, one after another. rmw_fastrtps attaches each entity anew at each wait.
 
 A guard condition can lose a trigger: rmw_fastrtps reads it, then resets it, and a trigger in between is lost. No wait is
 therefore unlimited, and work is recorded before it is triggered.
@@ -84,6 +84,8 @@ class LeanExecutor(SingleThreadedExecutor):
                 self._spin_until_something_rare()
                 if not self._context.ok():
                     raise ExternalShutdownException()
+                if self._served.is_set():  # the watcher waits: an action client cannot be in two wait sets
+                    continue
                 with suppress(TimeoutException, ShutdownException):
                     while True:
                         self._serve(0.0)
