@@ -1,4 +1,4 @@
-"""Short run of `make soak`: all three nodes, two disturbances, and a report."""
+"""Short run of `make soak`: all nodes, two disturbances, and a report."""
 
 from __future__ import annotations
 

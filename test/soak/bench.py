@@ -1,4 +1,4 @@
-"""All three nodes with a simulated robot, and checks of their results."""
+"""All three nodes with a simulated robot, an arm with a controller, and checks of their results."""
 
 from __future__ import annotations
 
@@ -7,27 +7,34 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from rclpy.action import ActionClient
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from rnea_msgs.action import PlanMotion
 from rnea_msgs.msg import JointDynamics, JointMotion, JointSample, ScaledMotion
 from rnea_msgs.srv import ComputeInverseDynamics
 from rnea_ros import Robot
 from rnea_ros.nodes.common.topics import duration
+from soak.controlled_arm import ControlledArm
 from soak.watch import Growth
 from support.node_bench import ARM, NAMES, urdf
 from support.ros_helpers import LATCHED, Process, RosDomain, stamp
 
-NODES = ("dynamics_node", "scaling_node", "query_node")
+COMMON = ("dynamics_node", "scaling_node", "query_node")  # on the simulated clock, with the same robot
+NODES = (*COMMON, "arm/scaling_node")
 PERIOD = 0.02  # [s], period of joint states
 TEXTS = (ARM, urdf("heavy", 3.0))  # the same joints
 MASSES = (0.0, 1.5)  # [kg], payload on the hand
 PARAMETERS: dict[str, Any] = {"use_sim_time": True, "payload.link": "hand"}
 STRONG = 400.0  # [N m], [N]; enough for the heavy robot with payload at rest in every pose
+KNOWN = {"velocity": 2.0, "effort": STRONG, "acceleration": 20.0, "jerk": 400.0}
 OWN: dict[str, dict[str, Any]] = {
-    "dynamics_node": {"diagnostics.period": 0.5}, "query_node": {},
+    "dynamics_node": {"diagnostics.period": 0.5},
+    "query_node": {f"joint_limits.{name}.{key}": value for name in NAMES for quantity, limit in KNOWN.items()
+                   for key, value in ((f"has_{quantity}_limits", True), (f"max_{quantity}", limit))},
     "scaling_node": {"control_rate": 100.0, "output": "points",
                      **{f"joint_limits.{name}.has_velocity_limits": True for name in NAMES},
                      **{f"joint_limits.{name}.max_velocity": 1.0 for name in NAMES},
@@ -41,7 +48,7 @@ class Nodes:
     def __init__(self, ros: RosDomain):
         self.ros, self.wrong, self.logs = ros, list[str](), list[Process]()
         self.late: deque[float] = deque(maxlen=1_000_000)
-        self.checked = self.motions = self.queries = 0
+        self.checked = self.motions = self.queries = self.plans = 0
         self.answers = dict.fromkeys(NODES, 0)  # correct results
         self.growth = {name: Growth() for name in NODES}
         self._robots = [Robot.from_urdf(text).with_payload("hand", mass, (0.0,) * 3, np.zeros((3, 3)))
@@ -57,13 +64,16 @@ class Nodes:
         node.create_subscription(JointDynamics, "/dynamics_node/joint_dynamics", self._on_dynamics, 100)
         node.create_subscription(JointTrajectory, "/scaling_node/reference", self._on_reference, 100)
         node.create_subscription(ScaledMotion, "/scaling_node/scaled_motion", self._on_motion, 100)
+        self.planner = ActionClient(node, PlanMotion, "/query_node/plan_motion")
         self._query = node.create_client(ComputeInverseDynamics, "/query_node/compute_inverse_dynamics")
         self._asked: tuple[float, Any] | None = None
         self.description.publish(String(data=TEXTS[0]))
+        self.arm = ControlledArm(ros, lambda error: self._count("arm/scaling_node", error))
+        self.logs.append(self.arm.controller)
         self.processes = {name: self.start(name) for name in NODES}
 
     def start(self, name: str) -> Process:
-        process = self.ros.start(name, {**PARAMETERS, **OWN[name]})
+        process = self.ros.start(name, {**PARAMETERS, **OWN[name]}) if name in COMMON else self.arm.start_node()
         self.logs.append(process)
         return process
 
@@ -117,13 +127,31 @@ class Nodes:
 
     def _check(self, name: str, motion: np.ndarray, found: np.ndarray) -> None:
         """Check that one of the configured robots has these torques and rates."""
+        all_expected = [np.array(robot.torque_and_rate(*motion))[:len(found)] for robot in self._robots]
+        is_right = any(np.abs(found - expected).max() <= RIGHT * max(1.0, np.abs(expected).max()) for expected in all_expected)
+        self._count(name, "" if is_right else f"{name}: {found.tolist()} is of no robot in the motion {motion.tolist()}")
+
+    def _count(self, name: str, error: str) -> None:
+        """Count a result of a node, and the error in it if there is one."""
         self.checked += 1
-        for robot in self._robots:
-            expected = np.array(robot.torque_and_rate(*motion))[:len(found)]
-            if np.abs(found - expected).max() <= RIGHT * max(1.0, np.abs(expected).max()):
-                self.answers[name] += 1
-                return
-        self.wrong.append(f"{name}: {found.tolist()} is of no robot in the motion {motion.tolist()}")
+        if error:
+            self.wrong.append(error)
+        else:
+            self.answers[name] += 1
+
+    def check_plan(self, plan: PlanMotion.Result) -> None:
+        """Check torques and torque rates of a planned motion."""
+        if not plan.success:
+            self._count("query_node", f"query_node: no plan: {plan.message}")
+            return
+        self.plans += 1
+        shape = (len(plan.trajectory.points), len(NAMES))
+        order = [plan.trajectory.joint_names.index(name) for name in NAMES]
+        jerk, rate = (np.reshape(matrix.data, shape)[:, order] for matrix in (plan.jerk, plan.effort_rate))
+        for point, *rows in zip(plan.trajectory.points, jerk, rate):
+            q, qd, qdd, effort = (np.array(getattr(point, field))[order] for field in
+                                  ("positions", "velocities", "accelerations", "effort"))
+            self._check("query_node", np.array((q, qd, qdd, rows[0])), np.array((effort, rows[1])))
 
     def _ask(self) -> None:
         """Send one request at a time, again if it is lost."""

@@ -20,19 +20,26 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from action_msgs.msg import GoalStatus
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from soak.bench import MASSES, NODES, TEXTS, Nodes
+from rnea_msgs.action import PlanMotion
+from rnea_msgs.msg import JointSample
+from rnea_msgs.srv import SetOverride
+from soak.bench import COMMON, MASSES, NODES, TEXTS, Nodes
 from soak.watch import children
+from support.node_bench import NAMES
 from support.ros_helpers import ros_domain
 
+SCALING = ("scaling_node", "arm/scaling_node")
 RECOVERY = 240.0  # [s] in which every node must respond again, on a busy machine
 CHECK_PERIOD_S = 5.0  # s; period of checks of the processes' resources
 LIFE = 5  # rounds of disturbances
@@ -54,8 +61,8 @@ class Soak:
         self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
         self._all: list[Callable[[], None]] = [
             self.motion, self.motion, self.payload, self.description, self.bad_description, self.malformed, self.pause,
-            self.stop, self.stopped_process, self.killed_node, self.killed_solver, self.full_disk, self.clock_back,
-            self.clock_ahead]
+            self.stop, self.override, self.chunks, self.plan, self.stopped_process, self.killed_node, self.killed_solver,
+            self.full_disk, self.clock_back, self.clock_ahead]
 
     def run(self, seconds: float, troubles: int = 10**9) -> None:
         end = time.monotonic() + seconds
@@ -65,7 +72,10 @@ class Soak:
             waiting = waiting or self._round()
             act = waiting.pop()
             self.troubles[act.__name__] += 1
-            act()
+            try:
+                act()
+            except TimeoutError as error:
+                self.found.append(f"{act.__name__}: {error}")
             self.spin(self.rng.uniform(0.2, 2.0))
             self.answered(act.__name__)
         self.found += [sentence for name, growth in self.nodes.growth.items() for sentence in growth.findings(name)]
@@ -96,7 +106,7 @@ class Soak:
                 logs = "\n".join(nodes.processes[name].log[-1500:] for name in silent)
                 self.found.append(f"after {after} nothing from {', '.join(silent)} for {RECOVERY:g} s:\n{logs}")
                 return
-            if nodes.answers["scaling_node"] < before["scaling_node"] + 3 and time.monotonic() - moved > 3.0:
+            if any(nodes.answers[name] < before[name] + 3 for name in SCALING) and time.monotonic() - moved > 3.0:
                 moved = time.monotonic()
                 self.motion()
             self.spin(0.1)
@@ -107,10 +117,11 @@ class Soak:
 
     def motion(self) -> None:
         self.nodes.move(np.array([self.rng.uniform(-1.0, 1.0) for _ in range(3)]), self.rng.uniform(0.3, 3.0))
+        self.nodes.arm.move(self.rng)
 
     def payload(self) -> None:
         mass = self.rng.choice(MASSES)
-        for name in NODES:
+        for name in COMMON:
             self._set(name, "payload.mass", mass)
 
     def description(self) -> None:
@@ -134,6 +145,32 @@ class Soak:
     def stop(self) -> None:
         self._trigger("stop")
 
+    def override(self) -> None:
+        for share in (self.rng.uniform(0.05, 1.0), 1.0):
+            for name in SCALING:
+                self._call(SetOverride, f"/{name}/set_override", SetOverride.Request(share=share))
+            self.spin(self.rng.uniform(0.1, 2.0))
+
+    def chunks(self) -> None:
+        for _ in range(self.rng.randint(1, 10)):
+            self.nodes.arm.send_chunk(self.rng)
+            self.spin(self.rng.uniform(0.05, 0.5))
+
+    def plan(self) -> None:
+        """Plan a motion; cancel every second one at a random time."""
+        ends = [JointSample(position=[self.rng.uniform(-1.0, 1.0) for _ in NAMES]) for _ in range(2)]
+        planner, is_cancelled = self.nodes.planner, self.rng.random() < 0.5
+        self._until(planner.server_is_ready)
+        asked = planner.send_goal_async(PlanMotion.Goal(joint_names=NAMES, start=ends[0], goal=ends[1]))
+        self._until(asked.done)
+        answer = asked.result().get_result_async()
+        if is_cancelled:
+            self.spin(self.rng.uniform(0.0, 3.0))
+            asked.result().cancel_goal_async()
+        self._until(answer.done)
+        if answer.result().status != GoalStatus.STATUS_CANCELED:
+            self.nodes.check_plan(answer.result().result)
+
     def stopped_process(self) -> None:
         process = self.nodes.processes[self.rng.choice(NODES)]
         process.send(signal.SIGSTOP)
@@ -148,8 +185,9 @@ class Soak:
         self.nodes.growth[name].seen.clear()
 
     def killed_solver(self) -> None:
-        for pid in children(self.nodes.processes["scaling_node"].pid):
-            os.kill(pid, signal.SIGKILL)
+        for name in SCALING:
+            for pid in children(self.nodes.processes[name].pid):
+                os.kill(pid, signal.SIGKILL)
 
     def full_disk(self) -> None:
         """Prevent files of a node, such as logs and kernels, from growing."""
@@ -172,18 +210,24 @@ class Soak:
         request = SetParameters.Request(parameters=[Parameter(parameter, value=value).to_parameter_msg()])
         self._call(SetParameters, f"/{name}/set_parameters", request)
 
-    def _trigger(self, name: str) -> None:
-        self._call(Trigger, f"/scaling_node/{name}", Trigger.Request())
+    def _trigger(self, service: str) -> None:
+        for name in SCALING:
+            self._call(Trigger, f"/{name}/{service}", Trigger.Request())
 
     def _call(self, kind: type, service: str, request: object) -> None:
         client = self.nodes.ros.node.create_client(kind, service)
-        end = time.monotonic() + 20.0
-        while not client.service_is_ready() and time.monotonic() < end:
-            self.spin(0.05)
-        future = client.call_async(request)
-        while not future.done() and time.monotonic() < end:
-            self.spin(0.02)
+        with suppress(TimeoutError):
+            self._until(client.service_is_ready, 20.0)
+            self._until(client.call_async(request).done, 20.0)
         self.nodes.ros.node.destroy_client(client)
+
+    def _until(self, condition: Callable[[], bool], patience: float = RECOVERY) -> None:
+        """Wait for a condition. Raises TimeoutError after the patience [s]."""
+        end = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > end:
+                raise TimeoutError(f"not within {patience:g} s")
+            self.spin(0.02)
 
 
 def report(soak: Soak, seconds: float) -> str:
@@ -192,7 +236,8 @@ def report(soak: Soak, seconds: float) -> str:
     return "\n".join([
         f"{seconds / 3600.0:.3f} hours, {soak.troubles.total()} troubles: "
         + ", ".join(f"{name} {count}" for name, count in sorted(soak.troubles.items())),
-        f"{nodes.checked} results compared, {len(nodes.wrong)} wrong; {nodes.motions} motions ended, {nodes.queries} requests",
+        f"{nodes.checked} results compared, {len(nodes.wrong)} wrong; {nodes.motions + nodes.arm.motions} motions ended, "
+        f"{nodes.queries} requests, {nodes.plans} plans",
         f"until all nodes answered again: {soak.longest:.1f} s at most",
         f"from joint state to torque: {p50:.1f} ms in the median, 99 % within {p99:.1f} ms, {most:.1f} ms at most",
         *(f"{name}: {growth}" for name, growth in nodes.growth.items()),
