@@ -187,9 +187,9 @@ def test_rare_subscription_is_served_from_its_first_message_on(ros):
 
 
 def test_one_thread_at_a_time_waits_for_an_action(ros):
-    """An action client keeps its places in the wait set that it was added to last: with those of another one it fails."""
+    """An action client keeps its indices in the wait set that it was added to last: with those of another one it fails."""
 
-    class Places(Waitable):
+    class OneWaitSet(Waitable):
         """An entity that keeps the wait set it was added to, as an action client does."""
 
         last, uses, errors = None, 0, 0
@@ -216,8 +216,8 @@ def test_one_thread_at_a_time_waits_for_an_action(ros):
     node = ros.node
     ros._executor.remove_node(node)
     spun.add_node(node)
-    places = Places(node.default_callback_group)
-    node.add_waitable(places)
+    waitable = OneWaitSet(node.default_callback_group)
+    node.add_waitable(waitable)
     exchanged = [node.create_subscription(Float64MultiArray, "topic", lambda _: None, 10)]
 
     def exchange():
@@ -228,8 +228,8 @@ def test_one_thread_at_a_time_waits_for_an_action(ros):
     node.create_timer(2.0, ros.context.try_shutdown)
     with suppress(ExternalShutdownException):
         spun.spin()
-    assert places.uses > 20
-    assert places.errors == 0
+    assert waitable.uses > 20
+    assert waitable.errors == 0
 
 
 def test_middleware_profile_is_used_unless_another_one_is_chosen(monkeypatch, tmp_path):
