@@ -22,9 +22,11 @@ from support.scaling_bench import NAMES, TEXT, limits, message
 NODE, CONTROLLER = "/arm/scaling_node", "/arm/joint_trajectory_controller"
 REACH = 0.4  # rad, from START
 POLICY_RATE = 20.0  # Hz
+LEAD = 1.0  # s; a message that takes longer, on a machine with too much else to do, replaces a motion too late
 PARAMETERS: dict[str, Any] = {
-    "robot_description": TEXT, **limits(), "output": "horizon", "horizon": 1.5, "control_rate": 100.0, "lead": 0.3,
-    "controller.name": CONTROLLER, "controller.interface": "action", "policy_frequency": POLICY_RATE, "policy.lead": 0.4}
+    "robot_description": TEXT, **limits(), "output": "horizon", "horizon": 2.0, "control_rate": 100.0, "lead": LEAD,
+    "controller.name": CONTROLLER, "controller.interface": "action",
+    "policy_frequency": POLICY_RATE, "policy.lead": LEAD, "policy.max_age": 2.0}
 RIGHT = 1e-9  # relative difference allowed between two computations of a torque
 # of the limits: each sample of the node; the controller, which interpolates, and joins two trajectories where it is late
 MOST_PLANNED, MOST_EXECUTED = 1.0 + 1e-6, 1.1
@@ -59,9 +61,9 @@ class ControlledArm:
         self._trajectories.publish(message(np.array(points), rng.uniform(0.3, 3.0)))
 
     def send_chunk(self, rng: Random) -> None:
-        """Send positions of the next 1.5 s, from the robot's position towards a random one, as a policy would."""
+        """Send positions of the next 3 s, from the robot's position towards a random one, as a policy would."""
         way = np.array([rng.uniform(-0.1, 0.1) for _ in NAMES])
-        shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, round(1.5 * POLICY_RATE)))
+        shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, round(3.0 * POLICY_RATE)))
         chunk = JointTrajectory(joint_names=NAMES)
         chunk.header.stamp = stamp(time.time())
         chunk.points = [JointTrajectoryPoint(positions=(self.position + share * way).tolist()) for share in shares]

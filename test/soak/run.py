@@ -67,6 +67,7 @@ class Soak:
     def run(self, seconds: float, troubles: int = 10**9) -> None:
         end = time.monotonic() + seconds
         self.answered("the start")
+        self._plan()  # it loads CasADi into query_node
         waiting: list[Callable[[], None]] = []
         while time.monotonic() < end and self.troubles.total() < troubles and not (self.found or self.enough):
             waiting = waiting or self._round()
@@ -111,7 +112,9 @@ class Soak:
                 self.motion()
             self.spin(0.1)
         self.longest = max(self.longest, time.monotonic() - began)
-        self.found += nodes.wrong[:5]
+        if nodes.wrong:
+            logs = "\n".join(process.log[-1500:] for process in (*nodes.processes.values(), nodes.arm.controller))
+            self.found += [*nodes.wrong[:5], f"after {after}; ends of the logs:\n{logs}"]
 
     # ------------------------------------------------------------------ troubles
 
@@ -157,19 +160,8 @@ class Soak:
             self.spin(self.rng.uniform(0.05, 0.5))
 
     def plan(self) -> None:
-        """Plan a motion; cancel every second one at a random time."""
-        ends = [JointSample(position=[self.rng.uniform(-1.0, 1.0) for _ in NAMES]) for _ in range(2)]
-        planner, is_cancelled = self.nodes.planner, self.rng.random() < 0.5
-        self._until(planner.server_is_ready)
-        asked = planner.send_goal_async(PlanMotion.Goal(joint_names=NAMES, start=ends[0], goal=ends[1]))
-        self._until(asked.done)
-        answer = asked.result().get_result_async()
-        if is_cancelled:
-            self.spin(self.rng.uniform(0.0, 3.0))
-            asked.result().cancel_goal_async()
-        self._until(answer.done)
-        if answer.result().status != GoalStatus.STATUS_CANCELED:
-            self.nodes.check_plan(answer.result().result)
+        """Plan a motion, or cancel that at a random time."""
+        self._plan(self.rng.choice((None, self.rng.uniform(0.0, 3.0))))
 
     def stopped_process(self) -> None:
         process = self.nodes.processes[self.rng.choice(NODES)]
@@ -205,6 +197,20 @@ class Soak:
         self.nodes.jump(self.rng.uniform(1.0, 1000.0))
 
     # ------------------------------------------------------------------ asked without waiting
+
+    def _plan(self, cancelled_after: float | None = None) -> None:
+        ends = [JointSample(position=[self.rng.uniform(-1.0, 1.0) for _ in NAMES]) for _ in range(2)]
+        planner = self.nodes.planner
+        self._until(planner.server_is_ready)
+        asked = planner.send_goal_async(PlanMotion.Goal(joint_names=NAMES, start=ends[0], goal=ends[1]))
+        self._until(asked.done)
+        answer = asked.result().get_result_async()
+        if cancelled_after is not None:
+            self.spin(cancelled_after)
+            asked.result().cancel_goal_async()
+        self._until(answer.done)
+        if answer.result().status != GoalStatus.STATUS_CANCELED:
+            self.nodes.check_plan(answer.result().result)
 
     def _set(self, name: str, parameter: str, value: float) -> None:
         request = SetParameters.Request(parameters=[Parameter(parameter, value=value).to_parameter_msg()])

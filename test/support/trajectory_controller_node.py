@@ -120,6 +120,8 @@ class TrajectoryControllerNode(Node):
         try:
             anchored = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
             self._controller.set_trajectory(anchored, now, goal)
+            if stamped and anchored.times[0] < now:
+                self.get_logger().warning(f"trajectory begins {now - anchored.times[0]:.3f} s in the past")
         except InputError as error:
             self.get_logger().error(f"trajectory rejected: {error}")
 
