@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InputError, some
 from ..model.drives import TOTAL, VelocityLimits, limit_factors, limited_values
 from ..model.tree import JointDynamics, Limits
-from ..planning.planner import InitialPath, PlannedMotion, plan
+from ..planning.planner import REMEDY, InitialPath, PlannedMotion, plan
 from ..planning.problem import (
     MAX_DURATION,
     MIN_DURATION,
@@ -96,8 +96,20 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     cost = Cost(validation.vector("time", [time], 1)[0], weights, tau if weights.any() else None)
     problem = PlanningProblem(*ends, [*limited, *extra, *quantities, *passed], cost, _durations(duration))
     found = plan(problem, settings, report, way if guess is None else initial_path(moved, ends, guess),
-                 smoothing=smoothing)
+                 _remedy(limited), smoothing)
     return replace(found, notes=(*found.notes, *unenforceable_limits(robot), *rate_notes(moved, limits, trees_only=True)))
+
+
+def _remedy(limited: Sequence[Quantity]) -> str:
+    """Return the advice for a failed plan; it names joints without any limit of velocity, acceleration, jerk or torque.
+
+    At high speed such a joint drives the others by its reaction torque, and the solver uses it as a flywheel.
+    """
+    moving = [quantity for quantity in limited if quantity.order]
+    known = {quantity.labels[k] for quantity in moving for k in quantity.enforced}
+    names = dict.fromkeys(label for quantity in moving if quantity.linear for label in quantity.labels)
+    free = [name for name in names if name not in known]
+    return f"Limits of velocity or torque are unknown for {some(free)}: give one for each. {REMEDY}" if free else REMEDY
 
 
 def _quantities(robot: Robot, limits: Limits, loads: Loads | None,

@@ -98,6 +98,13 @@ def test_infeasible_duration_error_states_violation_and_remedies():
         rr(duration=0.1, settings=PlanSettings(refinements=0, tries=2, iterations=100))
 
 
+def test_failed_plan_names_joints_without_limits():
+    """The solver moves such a joint at any speed, so that its reaction torque drives the others."""
+    unknown = limits(velocity=(1.5, np.nan), effort=(3.5, np.nan))
+    with pytest.raises(PlanningError, match=r"unknown for joint2: give one for each\. Wider limits"):
+        rr(duration=0.1, limits=unknown, goal=(0.1, 0.5), settings=PlanSettings(refinements=0, tries=1, iterations=20))
+
+
 def test_planning_errors_derive_from_the_package_error():
     assert issubclass(PlanningError, RneaError) and not issubclass(PlanningError, InputError)
 
