@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import runpy
 import shlex
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,25 @@ def test_examples_and_pages_import_public_names_only():
     assert len(imported) > 20
     public = ("rnea_ros.sim", "rnea_ros.interop")
     assert not {found for found in imported if found[1] != "rnea_ros" and not found[1].startswith(public)}
+
+
+def public_names() -> set[str]:
+    """Names of the package, the members of its classes, and the parameters of all of them."""
+    import rnea_ros
+
+    found = set(rnea_ros.__all__)
+    for public in (getattr(rnea_ros, name) for name in rnea_ros.__all__):
+        members = [getattr(public, name) for name in dir(public)] if isinstance(public, type) else []
+        found |= {*dir(public), *getattr(public, "__annotations__", ())}
+        for function in filter(callable, (public, *members)):
+            with suppress(TypeError, ValueError):
+                found |= set(inspect.signature(function).parameters)
+    return found
+
+
+def test_functions_named_on_the_library_page_are_public():
+    named = re.findall(r"`([a-z_]+)(?:\([^`]*\)|=[^`]*)?`", prose(DOCS["library"]))
+    assert len(named) > 20 and not set(named) - public_names()
 
 
 def test_examples_are_short():
