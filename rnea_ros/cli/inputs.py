@@ -9,8 +9,7 @@ import glob
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from ..io import csv_files, files, recording
 from ..io.bags import joints_without_effort, recorded_urdf
 from ..io.recording import BLOCKS, TIME_UNITS, ReadingOptions, RecordedMotion, RecordingRequest, Samples
 from ..model import robot_file
+from ..model.robot_file_validation import Path as Path_
 from ..model.tree import Limits
 from ..model.urdf_validation import implausible
 from ..robots.load import joint_forces, limited, load
@@ -109,32 +109,68 @@ def read_limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[st
     model = robot.tree.model
     draft = robot_file.draft(args.limits)
     if "limits" not in draft.content:
-        limits = _parameter_limits(draft.content)
+        limits, sources = _parameter_limits(draft.content)
         if not limits:
             joint = (*robot.joint_names, "JOINT")[0]
             raise ModelError("--limits needs a robot file with the section limits, or a parameter file with joint_limits; the "
                              f"file has {some(draft.content)}. A file begins with `version: 1` and has, for instance, "
                              f"`limits: {{{joint}: {{max_effort_rate: 600.0}}}}`", draft.where)
-        draft = replace(draft, content={"version": 1, "limits": limits})
+        draft = draft.with_limits(limits, sources)
     file = draft.only(["limits"]).checked(robot.tree.model)
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)
 
 
-def _parameter_limits(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the section limits from the joint_limits of a ROS parameter file, or of MoveIt's joint_limits.yaml."""
-    sections = [content, *(section.get("ros__parameters") for section in content.values() if isinstance(section, Mapping))]
-    found: dict[str, Any] = {}
-    for section in sections:
-        joints = section.get("joint_limits") if isinstance(section, Mapping) else None
-        for joint, values in joints.items() if isinstance(joints, Mapping) else ():
+NO_LIMITS = object()  # key of a value that is no mapping
+
+
+def _parameter_limits(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path_, Path_]]:
+    """Return the section limits from the joint_limits of a ROS parameter file, or of MoveIt's joint_limits.yaml.
+
+    The second result maps the path of each value in that section to its path in the content.
+    """
+    found: dict[str, dict[Any, Any]] = {}
+    sources: dict[Path_, Path_] = {}
+    sections = {(name, "ros__parameters"): section.get("ros__parameters") for name, section in content.items()
+                if isinstance(section, Mapping)}
+    for top, section in {(): content, **sections}.items():
+        for joint, key, value, source in _given_limits(section, top):
+            if key is NO_LIMITS:
+                return {}, {}
+            found.setdefault(joint, {})[key] = value
+            sources["limits", joint, key] = source
+            sources.setdefault(("limits", joint), source[:-1])
+    for values in found.values():
+        off = [key.removeprefix("has_").removesuffix("_limits") for key, value in values.items()
+               if isinstance(key, str) and value is False]
+        for unused in (f"{end}_{quantity}" for quantity in off for end in ("min", "max")):
+            values.pop(unused, None)
+    return found, sources
+
+
+def _given_limits(section: Any, top: Path_) -> Iterator[tuple[str, Any, Any, Path_]]:
+    """Yield joint, name, value and path of each limit in a section; the name is NO_LIMITS if a joint has no mapping.
+
+    Names of ROS parameters may be nested, or joined by dots: joint_limits.elbow.max_velocity.
+    """
+    for name, value in section.items() if isinstance(section, Mapping) else ():
+        if name == "joint_limits" and isinstance(value, Mapping):
+            joints = {(joint, (*top, name, joint)): values for joint, values in value.items()}
+        elif isinstance(name, str) and name.startswith("joint_limits."):
+            joint = name.removeprefix("joint_limits.")
+            if not isinstance(value, Mapping):
+                joint, _, key = joint.rpartition(".")
+                yield joint, key, value, (*top, name)
+                continue
+            joints = {(joint, (*top, name)): value}
+        else:
+            continue
+        for (joint, path), values in joints.items():
             if not isinstance(values, Mapping):
-                return {}
-            off = [key.removeprefix("has_").removesuffix("_limits") for key, value in values.items()
-                   if isinstance(key, str) and value is False]
-            unused = {f"{end}_{quantity}" for quantity in off for end in ("min", "max")}
-            found.setdefault(joint, {}).update({key: value for key, value in values.items() if key not in unused})
-    return found
+                yield joint, NO_LIMITS, values, path
+                continue
+            for key, limit in values.items():
+                yield joint, key, limit, (*path, key)
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:

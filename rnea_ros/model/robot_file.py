@@ -128,6 +128,15 @@ class RobotFile:
         """Return the file without the other sections."""
         return replace(self, content={name: value for name, value in self.content.items() if name in (*FORMAT, *sections)})
 
+    def with_limits(self, limits: Mapping[str, Any], sources: Mapping[Path, Path]) -> RobotFile:
+        """Return a file with the section limits only, from values at other paths of this one.
+
+        sources: {path from the top of the new file: path of the same value in this one}
+        """
+        marks = {(*path, *at[len(source):]): mark for path, source in sources.items()
+                 for at, mark in self._positions.items() if at[:len(source)] == source}
+        return replace(self, content={"version": 1, "limits": limits}, _positions=marks)
+
     def over(self, others: Mapping[str, Any]) -> RobotFile:
         """Return the file with sections replaced; None keeps a section."""
         given = {name: _plain(value) for name, value in others.items() if value is not None}

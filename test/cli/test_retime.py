@@ -345,7 +345,8 @@ def test_invalid_arguments_of_retiming_and_planning_are_rejected(given, message)
 @pytest.mark.parametrize("form", [
     "/**:\n  ros__parameters:\n    joint_limits:\n      joint1: {max_velocity: 0.5, has_jerk_limits: false, max_jerk: 0}\n",
     "default_velocity_scaling_factor: 0.1\njoint_limits: {joint1: {has_velocity_limits: true, max_velocity: 0.5}}\n",
-    "version: 1\nlimits: {joint1: {max_velocity: 0.5}}\n"], ids=["parameter file", "MoveIt", "robot file"])
+    "/**:\n  ros__parameters:\n    joint_limits.joint1.max_velocity: 0.5\n    joint_limits.joint2: {max_velocity: 2.0}\n",
+    "version: 1\nlimits: {joint1: {max_velocity: 0.5}}\n"], ids=["parameter file", "MoveIt", "joined names", "robot file"])
 def test_limits_of_parameter_files_are_applied(form, tmp_path, capsys):
     """Parameter files of scaling_node and MoveIt's joint_limits.yaml have the keys of a robot file."""
     path, limits, out = tmp_path / "path.csv", tmp_path / "limits.yaml", tmp_path / "out.csv"
@@ -360,6 +361,8 @@ def test_limits_of_parameter_files_are_applied(form, tmp_path, capsys):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("joint_limits: {elbow: {max_velocity: 0.5}}\n", "joint 'elbow' does not exist"),
+    ("/**:\n  ros__parameters:\n    joint_limits:\n      joint1: {max_velocity: 1.0}\n      joint2: {max_jerk: -1.0}\n",
+     "line 5, column 16: limits.joint2.max_jerk is -1"),
     ("joint_limits: {joint1: {null: false, max_velocity: 0.5}}\n", "limits.joint1 has the key None, which is no text"),
     ("joint_limits: {joint1: {3: false, max_velocity: 0.5}}\n", "limits.joint1 has the key 3, which is no text")])
 def test_limits_with_unknown_names_are_rejected(text, message, tmp_path, capsys):
