@@ -131,9 +131,10 @@ def _parameter_limits(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
     """
     found: dict[str, dict[Any, Any]] = {}
     sources: dict[Path_, Path_] = {}
-    sections = {(name, "ros__parameters"): section.get("ros__parameters") for name, section in content.items()
-                if isinstance(section, Mapping)}
-    for top, section in {(): content, **sections}.items():
+    sections: list[tuple[Path_, Any]] = [((), content)]
+    sections += [((name, "ros__parameters"), section.get("ros__parameters")) for name, section in content.items()
+                 if isinstance(section, Mapping)]
+    for top, section in sections:
         for joint, key, value, source in _given_limits(section, top):
             if key is NO_LIMITS:
                 return {}, {}
