@@ -182,8 +182,8 @@ class SampleStep:
         self.desired, self.since, self.motion, self.results = np.zeros((2, n)), np.zeros(1), np.zeros((4, n)), np.zeros((4, n))
         self._kernel, self._held = kernel, dict[int, list[np.ndarray]]()  # arrays of the tables, by their words in the plan
         self._plan = np.zeros(WORDS, dtype=np.int64)
-        self._plan[:6] = (kernel.address, *map(_address, (self.motion, self.results)), n, _address(self.desired),
-                          _address(self.since))
+        motion, results, desired, since = map(_checked_address, (self.motion, self.results, self.desired, self.since))
+        self._plan[:6] = kernel.address, motion, results, n, desired, since
         self._copies(6, [(self.motion[:2], state)])
         self._run = llvm_engine.sample_step()
 
@@ -196,7 +196,7 @@ class SampleStep:
         if any(one.size != n or one.dtype != float for arrays in shares for one in arrays):
             raise InputError(f"arrays of {[[one.size for one in arrays] for arrays in shares]} numbers; shares of limits need "
                              f"{n} doubles each")
-        self._table(10, [[_address(one) for one in arrays] for arrays in shares], [one for arrays in shares for one in arrays])
+        self._table(10, shares)
         for at, copies in ((8, tables), (12, messages), (14, peaks)):
             self._copies(at, copies)
 
@@ -208,18 +208,18 @@ class SampleStep:
         for target, source in copies:
             if target.nbytes != source.nbytes or not target.nbytes:
                 raise InputError(f"{source.nbytes} bytes cannot be copied to {target.nbytes}: equal numbers are needed")
-        self._table(at, [[_address(target), _address(source), target.nbytes // WORD] for target, source in copies],
-                    [one for pair in copies for one in pair])
+        self._table(at, [(target, source, target.nbytes // WORD) for target, source in copies])
 
-    def _table(self, at: int, rows: Sequence[Sequence[int]], arrays: Sequence[np.ndarray]) -> None:
-        """Set a table of the plan, and keep its arrays alive."""
-        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        self._plan[at:at + 2] = _address(table) if len(table) else 0, len(table)
-        self._held[at] = [table, *arrays]
+    def _table(self, at: int, rows: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | int]]) -> None:
+        """Set a table of the plan, of addresses of arrays, which are kept alive, and of numbers."""
+        words = [[one if isinstance(one, int) else _checked_address(one) for one in row] for row in rows]
+        table = np.array(words, dtype=np.int64).reshape(-1, 3)
+        self._plan[at:at + 2] = table.ctypes.data if len(table) else 0, len(table)
+        self._held[at] = [table, *(one for row in rows for one in row if not isinstance(one, int))]
 
 
-def _address(array: np.ndarray) -> int:
-    """Return the address of an array that machine code may read and write. Raises InputError for broadcast or sparse ones."""
+def _checked_address(array: np.ndarray) -> int:
+    """Return the address of an array of words in one piece that may be read and written. Raises InputError for others."""
     if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable) or array.itemsize != WORD:
         raise InputError(f"an array of shape {array.shape}, strides {array.strides} and type {array.dtype}; contiguous, "
                          "aligned and writeable words of 8 bytes are needed")
