@@ -34,7 +34,8 @@ class CommandTuning:
 
     max_step_s: float = 0.02  # longest time step for the change of a command [s]
     min_sample_s: float = 0.005  # margin for jitter of the arrival of states in the detection of jumps [s]
-    max_speed: float = 50.0  # speed above which a change of position is a jump, if the velocity limit is unknown [rad/s, m/s]
+    # speed above which a velocity, or a change of position, is a measuring error, if the limit is unknown [rad/s, m/s]
+    max_speed: float = 50.0
     max_limit_speeds: float = 3.0  # this speed over the velocity limit, if it is known; robots exceed the limits of their URDF
     # speed below which friction compensation is reduced, because the sign of a noisy velocity is uncertain [rad/s, m/s]
     fade_speed: float = 0.05
@@ -75,7 +76,7 @@ class _Target:
 
     lower, upper : limits of the joint torque [N m, N]
     rate         : limit of its rate [N m/s, N/s]
-    speed        : speed above which a change of position is a jump [rad/s, m/s]
+    speed        : speed above which a velocity, or a change of position, is a measuring error [rad/s, m/s]
     is_angle     : whether the position is an angle
     """
 
@@ -166,13 +167,13 @@ class EffortCommander:
 
         now : time [s]
         q   : (n,) positions [rad, m]
-        qd  : (n,) velocities [rad/s, m/s]; NaN: unknown, friction is not compensated
+        qd  : (n,) velocities [rad/s, m/s]; NaN, or impossible: unknown, friction is not compensated
         """
         target = self._target
-        if not self._accept(now, q, np.nan_to_num(qd)) or target is None:
+        if not self._accept(now, q) or target is None:
             return self.elapse(now)
         robot, convention = target.robot, target.convention
-        gravity, friction = robot.gravity(q), self._measured_friction(robot, qd)
+        gravity, friction = robot.gravity(q), self._measured_friction(target, qd)
         added = convention.added(gravity, friction)
         wanted = np.zeros_like(gravity) if convention.contains != "total" else gravity
         if self._options.mode != "gravity" and not convention.needs_friction:
@@ -194,7 +195,7 @@ class EffortCommander:
         robot = target.robot
         friction = robot.friction(qd)[0]
         if is_measured:
-            compensated = self._measured_friction(robot, qd)
+            compensated = self._measured_friction(target, qd)
             tau, friction = tau - friction + compensated, compensated
         added = target.convention.added(robot.gravity(q), friction)
         return self._command(now, tau - added, added, q, qd)
@@ -206,9 +207,9 @@ class EffortCommander:
         self.is_stale = now - self._last_state_time > self._options.timeout
         return self._step(now) if self.is_ending else None
 
-    def _measured_friction(self, robot: Robot, qd: np.ndarray) -> np.ndarray:
-        known = np.nan_to_num(qd)
-        return self._options.friction_share * np.tanh(np.abs(known) / TUNING.fade_speed) * robot.friction(known)[0]
+    def _measured_friction(self, target: _Target, qd: np.ndarray) -> np.ndarray:
+        known = np.where(np.abs(qd) <= target.speed, qd, 0.0)
+        return self._options.friction_share * np.tanh(np.abs(known) / TUNING.fade_speed) * target.robot.friction(known)[0]
 
     def _accept(self, now: float, q: np.ndarray, *others: np.ndarray) -> bool:
         """Return whether a state is usable; count rejected states by reason."""
@@ -290,8 +291,7 @@ def _target(robot: Robot, limits: Limits, options: CommandOptions, convention: E
     unknown = [name for name, limit in zip(robot.joint_names, limits.effort) if not np.isfinite(limit)]
     if unknown:
         raise InputError(f"the effort limit of {some(unknown)} is unknown; effort commands require the limits of all joints. "
-                         "Set "
-                         "joint_limits.<joint>.max_effort, or max_effort in section limits of the robot file")
+                         "Set joint_limits.<joint>.max_effort, or max_effort in section limits of the robot file")
     upper = np.array(limits.effort)
     lower = -upper
     if (sided := two_sided_limits(robot.model, robot.joint_names, limits, "effort")) is not None:

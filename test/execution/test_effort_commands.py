@@ -68,6 +68,15 @@ def test_gravity_compensation_ramps_up_and_down_smoothly(robot):
     assert all(command is None for command in falling[last:])
 
 
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e300, 1e3])
+def test_friction_at_an_impossible_velocity_is_not_compensated(robot, bad):
+    """Regression: an infinite velocity of a driver commanded all joints to their effort limits."""
+    made, qd = commander(robot, CommandOptions("gravity_friction")), np.where(np.arange(7) == 1, bad, 0.0)
+    efforts = np.array([command.effort for command in run(made, [(REST, qd)] * 700)])
+    np.testing.assert_allclose(efforts[-1], gravity(REST), rtol=1e-9, atol=1e-9)
+    assert not made.rejected and not made.limited
+
+
 def test_compensated_arm_stays_where_it_is_guided(robot):
     """The plant has the friction of a Panda; guided by hand to another pose it stays there. Without commands it falls."""
     plant, goal = Plant(panda(), 1.0, COULOMB, VISCOUS), REST + np.array([0.3, 0.2, -0.3, 0.3, 0.2, -0.2, 0.4])
