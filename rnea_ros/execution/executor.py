@@ -38,7 +38,7 @@ from .executed_motion import (
     make_policy_motion,
     policy_goal,
 )
-from .goal import MANY_POINTS, MAX_DELAY_S, Goal, OnEnd, Outcome
+from .goal import MANY_POINTS, MAX_DELAY_S, MAX_POINTS, Goal, OnEnd, Outcome
 from .joint_states import Measurement, StartState, no_measurement
 from .solver_process import SolverProcess
 from .states import Event, EventContext, Phase, State, StateMachine, phase
@@ -299,7 +299,7 @@ class TrajectoryExecutor:
                 return None
             motion.stop("the node ends")
             samples: list[Sample] = []
-            while motion.final_sample is None and len(samples) < MANY_POINTS:
+            while motion.final_sample is None and len(samples) < MAX_POINTS:
                 samples.append(motion.tick(period, now, self._clock))
             self.abort("the node ends at once, and has sent the way to rest")
             return (motion, samples) if samples else None

@@ -159,6 +159,17 @@ def test_late_and_future_stamps_decide_the_start():
     assert sim.executor.stop() and sim.executor.phase is Phase.IDLE
 
 
+def test_way_to_rest_is_complete_however_many_samples_it_has():
+    """Regression: it ended in the middle of the motion after 1000 samples, half a second at the highest rate."""
+    sim = ExecutorHarness()
+    sim.take(trajectory())
+    sim.play(0.6)
+    motion, samples = sim.executor.compute_stop(sim.now, 1e-4)
+    last = samples[-1].reference
+    assert last.done and not last.qd.any() and last.s < motion.path.length and sim.executor.phase is Phase.IDLE
+    assert len(samples) > 1000
+
+
 def test_stamp_far_in_the_future_is_reported_or_rejected():
     sim = ExecutorHarness()
     sim.take(trajectory(start=sim.now + 5_000_000_000))
