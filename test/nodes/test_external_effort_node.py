@@ -1,6 +1,7 @@
 """dynamics_node with measured efforts, as a process over DDS: external efforts, contacts, payloads and invalid efforts."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
 from rnea_ros import Loads, Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.external_effort import MeasuredEffort
+from rnea_ros.nodes.dynamics.external_effort import PAYLOAD_PERIOD_NS, MeasuredEffort, PayloadService
 from support.node_bench import ARM, NAMES, NODE, Bench, seconds
 from support.ros_helpers import ros_domain
 
@@ -197,7 +198,31 @@ def test_payload_on_the_hand_is_estimated_from_static_poses(bench, robot):
     assert not nothing.success and "link 'elbow' is not in robot" in nothing.message
 
 
-# --- efforts of joint states, in this process ---------------------------------------------------------------------------
+# --- payloads and efforts of joint states, in this process --------------------------------------------------------------
+
+
+def test_estimate_under_way_when_the_model_changes_does_not_affect_later_ones(robot):
+    """Regression: the estimator that it had compiled for the former model was used for the new one."""
+    service = PayloadService(SimpleNamespace(create_service=lambda *args, **options: None,
+                                             create_guard_condition=lambda callback: None))
+    values = {"payload.link": "", "external_effort.link": "", "external_effort.check_payload": False,
+              "external_effort.mass_uncertainty": 0.0}
+    service.use(robot, values)
+    heavy = robot.with_payload("wrist", 2.0, [0.3, 0.0, 0.0])
+    for k in range(100):
+        q = np.array([np.sin(0.05 * k), 2.0 * np.sin(0.31 * k), 0.3 * np.sin(0.2 * k)])
+        service.push(k * PAYLOAD_PERIOD_NS, q, *np.zeros((2, 3)), heavy.with_payload("hand", 1.5, [0.0, 0.0, 0.1]).gravity(q))
+
+    for change in (lambda: service.use(heavy, values), lambda: None):
+        async def run(function, *args, change=change):
+            change()
+            return function(*args)
+
+        service._worker.run = run
+        with pytest.raises(StopIteration) as answer:
+            service._serve(EstimatePayload.Request(link="hand"), EstimatePayload.Response()).send(None)
+    assert answer.value.value.mass == pytest.approx(1.5, abs=0.01)
+    service.close()
 
 
 def test_efforts_of_several_senders_are_merged_and_kept_by_stamp():

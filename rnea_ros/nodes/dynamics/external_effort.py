@@ -110,9 +110,9 @@ class PayloadService:
         self._node, self._worker = node, Worker(node, "payload")
         self._robot: Robot | None = None
         self._samples: deque[tuple[int, np.ndarray]] = deque(maxlen=PAYLOAD_SAMPLES)
-        self._estimators: dict[str, Any] = {}  # by link, of identification/payload.py
+        self._estimators: dict[str, Any] = {}  # of the present robot by link, of identification/payload.py
         self._tares: dict[str, Any] = {}
-        self._monitor: Any = None  # of identification/payload.py, used in the worker's thread
+        self._monitor: Any = None  # of identification/payload.py, of the worker's thread
         self._checked: tuple[Any, ...] = ()  # robot, link and mass uncertainty of the checks; empty: none are wanted
         self._checked_at, self._is_checking = 0, False
         self.finding: Any = None  # WrongPayload
@@ -122,7 +122,7 @@ class PayloadService:
     def use(self, robot: Robot, values: Values) -> None:
         """Use a model and parameters. Samples stay valid with another payload, not with other links or joints."""
         if self._robot is None or robot.model is not self._robot.model:
-            self._tares, self._monitor = {}, None
+            self._tares = {}
             self.forget()
         self._robot, self._estimators = robot, {}
         link = values["payload.link"] or values[LINK]
@@ -140,22 +140,22 @@ class PayloadService:
             self._samples.append((stamp, np.array((q, qd, qdd, tau))))
             if self._checked and not self._is_checking and abs(stamp - self._checked_at) >= CHECK_PERIOD_NS:
                 self._is_checking, self._checked_at = True, stamp
-                self._worker.start(self._check, *self._checked, list(self._samples))
+                self._worker.start(self._check, *self._checked, self._tares, list(self._samples))
 
-    def _check(self, robot: Robot, link: str, masses: float, samples: list[tuple[int, np.ndarray]]) -> None:
+    def _check(self, robot: Robot, link: str, masses: float, tares: dict[str, Any],
+               samples: list[tuple[int, np.ndarray]]) -> None:
         """Check the declared payload, in the worker's thread."""
         from rnea_ros.identification.payload import PayloadMonitor, PayloadMonitorOptions, tool_link
 
         try:
             link = link or tool_link(robot)
             monitor, options = self._monitor, PayloadMonitorOptions(masses=masses)
-            if monitor is None or (monitor.link, monitor.options) != (link, options):
-                monitor = PayloadMonitor(robot, link, options)
+            if monitor is None or monitor.robot.model is not robot.model or (monitor.link, monitor.options) != (link, options):
+                monitor = self._monitor = PayloadMonitor(robot, link, options)
             elif monitor.robot is not robot:
                 monitor.use(robot)
-            if link in self._tares:
-                monitor.set_tare(self._tares[link])
-            self._monitor = monitor
+            if link in tares:
+                monitor.set_tare(tares[link])
             spacing = (samples[-1][0] - samples[0][0]) * 1e-9 / max(len(samples) - 1, 1)
             finding = monitor.check(np.array([sample for _, sample in samples]), spacing)
             if self._checked and self._checked[0] is robot:  # else the answer is late
@@ -172,34 +172,35 @@ class PayloadService:
                 raise InputError("there is no model yet")
             since = self._samples[-1][0] - round(request.window * 1e9) if self._samples and request.window > 0.0 else 0
             samples = [sample for stamp, sample in self._samples if stamp >= since]
-            await self._worker.run(self._estimate, self._robot, request, samples, response)
+            await self._worker.run(self._estimate, self._robot, self._estimators, self._tares, request, samples, response)
             if response.success and request.apply and not request.tare:
                 self._apply(request.link, response)
         except RneaError as error:
             response.success, response.message = False, str(error)
         return response
 
-    def _estimate(self, robot: Robot, request: EstimatePayload.Request, samples: list[np.ndarray],
-                  response: EstimatePayload.Response) -> None:
-        """Answer a request, in the worker's thread. Raises RneaError."""
+    @staticmethod
+    def _estimate(robot: Robot, estimators: dict[str, Any], tares: dict[str, Any], request: EstimatePayload.Request,
+                  samples: list[np.ndarray], response: EstimatePayload.Response) -> None:
+        """Answer a request, in the worker's thread; estimators, tares: of this robot. Raises RneaError."""
         from rnea_ros.identification.payload import PayloadEstimator
 
         link = request.link
-        if link not in self._estimators:
-            self._estimators[link] = PayloadEstimator(robot, link)
-        estimator = self._estimators[link]
+        if link not in estimators:
+            estimators[link] = PayloadEstimator(robot, link)
+        estimator = estimators[link]
         raw = estimator.raw(*np.array(samples).reshape(len(samples), 4, robot.n).transpose(1, 0, 2))
         response.samples = raw.samples
         if request.tare:
-            self._tares[link] = raw
+            tares[link] = raw
             response.success, response.message = True, f"tare of link '{link}' from {raw.samples} samples"
             return
-        found = estimator.estimate(raw, self._tares.get(link))
+        found = estimator.estimate(raw, tares.get(link))
         response.mass, response.mass_std = found.mass, float(found.std[0])
         response.com, response.com_std = found.com, found.std[1:4]
         response.inertia, response.inertia_std = found.values[4:], found.std[4:]
         response.unknown = list(found.unknown)
-        tared = "with" if link in self._tares else "without"
+        tared = "with" if link in tares else "without"
         response.success = True
         response.message = f"{found.mass:.4g} kg within {found.std[0]:.2g} on link '{link}', {tared} a tare"
 
