@@ -108,8 +108,8 @@ class View(Renderer):
 def results(robot: Robot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
     if isinstance(made, ServedGeneralRobot) and robot.has_moving_base:
-        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), no_loads, STILL), made.body(motion, None)
-    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), no_loads, 0), made.body(motion, None)
+        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), no_loads, STILL), made.body(motion)
+    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), no_loads, 0), made.body(motion)
 
 
 def shown(name: str, scene: Scene) -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 import yaml
 from geometry_msgs.msg import WrenchStamped
+from visualization_msgs.msg import Marker, MarkerArray
 
 from support.live_bench import URDF, LiveBench
 from support.moving_bench import MovingBench
@@ -127,7 +128,9 @@ def test_wrench_on_a_closed_loop_changes_the_torques_by_its_virtual_power(tmp_pa
     moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
     with ros_domain(tmp_path) as ros:
         bench = LiveBench(ros, "palletiser", moving.joints, **{"wrenches.names": ["grip"], "wrenches.grip.link": "wrist",
-                                                        "wrenches.grip.timeout": 10.0, "wrenches.grip.rate": "zero"})
+                                                        "wrenches.grip.timeout": 10.0, "wrenches.grip.rate": "zero",
+                                                        "publish_markers": True})
+        marks = ros.listen(MarkerArray, f"{bench.node}/markers")
         bench.ready(*moving.motion(0.0))
         touch = ros.node.create_publisher(WrenchStamped, f"{bench.node}/wrench/grip", 10)
         message = WrenchStamped()
@@ -144,6 +147,9 @@ def test_wrench_on_a_closed_loop_changes_the_torques_by_its_virtual_power(tmp_pa
 
             found = ros.until(touched, of=bench.process)
             assert worst(found.effort, free - virtual_torque(moving, t, force)) < 1e-8
+        # regression: with positions of the active joints alone there was no such marker
+        ros.until(lambda: marks and ("external_wrench", Marker.ADD) in {(m.ns, m.action) for m in marks[-1].markers},
+                  what="no marker of the wrench", of=bench.process)
 
 
 def virtual_torque(moving, t, force):

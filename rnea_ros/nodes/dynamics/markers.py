@@ -22,9 +22,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
 from rclpy.timer import Timer
 from visualization_msgs.msg import Marker, MarkerArray
 
-from rnea_ros import Loads
 from rnea_ros.algorithms.closed_loops import Cut
-from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Frame, Model
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.marker_shapes import (
@@ -335,11 +333,10 @@ class Markers:
 
 
 class MarkerData(NamedTuple):
-    """Content of the markers: robot, its last results, their loads, and wrenches (6,) keyed by link."""
+    """Content of the markers: robot, its last results, and wrenches (6,) keyed by link."""
 
     robot: ServedRobot
     out: DynamicsMessages
-    loads: Loads | None
     wrenches: Mapping[str, np.ndarray]
 
 
@@ -379,8 +376,6 @@ class MarkerPublisher:
                 self._count = 0
             else:
                 self._publisher.publish(self._message(shown))
-        except Rejected:
-            pass  # counted by the input that is missing or too old, for instance a wrench or the base state
         except Exception:  # a failing marker must not stop the computation of torques
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
@@ -390,7 +385,7 @@ class MarkerPublisher:
         markers = self._markers
         markers.fill(shown.out, shown.wrenches, shown.robot.constraint_wrenches())
         sent = markers.changing
-        if self._is_due(self.WHOLE_RATE_HZ) and (body := shown.robot.body([*shown.out.motion], shown.loads)) is not None:
+        if self._is_due(self.WHOLE_RATE_HZ) and (body := shown.robot.body([*shown.out.motion])) is not None:
             markers.fill_whole(body)
             sent = sent + markers.whole
         if self._is_due(self.STATIC_RATE_HZ):

@@ -63,7 +63,7 @@ ARRANGED = ("joint_limits.", "effort_commands.", "speed_scaling.", "wrenches.", 
 
 
 class DynamicsNode(ManagedNode):
-    """Thin: reads messages into a motion, has the robot evaluate it, publishes; the rest is bookkeeping."""
+    """Node that reads messages into a motion, has the robot evaluate it, and publishes; the rest is bookkeeping."""
 
     def __init__(self) -> None:
         super().__init__("dynamics_node")
@@ -179,7 +179,7 @@ class DynamicsNode(ManagedNode):
             if self._external:
                 self._external.on_state(source.state.message, source, motion)
             if self._scaler.active:
-                alone = robot.dynamics(motion, source.optional, no_loads, source.stamp) if self._wrenches else result
+                alone = robot.robot.dynamics(*motion) if self._wrenches else result  # robot.loads stay
                 self._scaler.publish(source.stamp, motion, result, alone)
         except Exception as error:
             self._refused(stream, error)
@@ -344,7 +344,7 @@ class DynamicsNode(ManagedNode):
         self._health.model_error = reason
 
     def _arrange(self) -> None:
-        """Everything that the messages show of both the model and the parameters."""
+        """Make everything that depends on both the model and the parameters."""
         self._step = None
         if self._robot is not None:
             values = self._settings.values
@@ -398,9 +398,9 @@ class DynamicsNode(ManagedNode):
         """Return the data of the markers; None without results."""
         if self._robot is None or self._state is not NodeState.ACTIVE:
             return None
-        loads = self._loads(self._motion.stamp)(*self._out.motion[:2])
+        loads = self._robot.loads
         wrenches = {**(loads.wrenches if loads else {}), **(self._external.wrench() if self._external else {})}
-        return MarkerData(self._robot, self._out, loads, wrenches)
+        return MarkerData(self._robot, self._out, wrenches)
 
     def _hints(self, state: NodeState) -> list[str]:
         if state is NodeState.WAITING_MODEL:

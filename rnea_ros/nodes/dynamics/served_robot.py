@@ -126,8 +126,8 @@ class LoopTracking:
             return []
         differing = dict(self._compared(self._last))
         worst = max(differing, key=lambda name: abs(differing[name]))
-        return [f"{worst} is {differing[worst]:+.4g} off its measured position in the loops: check the assembly branch, the "
-                "sensor\'s zero and sign, and the robot file"]
+        return [f"{worst} is {differing[worst]:+.4g} off its measured position in the loops: check the assembly branch, "
+                "the sensor's zero and sign, and the robot file"]
 
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = {f"loops.{reason.replace(' ', '_')}": count
@@ -315,6 +315,7 @@ class ServedRobot(RobotFacts, ABC):
     scalable       : whether torques at another speed can be computed from those at this speed, for speed scaling
     moved_parts    : elements of ("base", "platform") whose motion is an input
     has_free_base  : whether the acceleration of the base is computed from the dynamics
+    loads          : external loads in the last sample; None: there are none
     """
 
     optional: tuple[str, ...] = ()
@@ -328,6 +329,7 @@ class ServedRobot(RobotFacts, ABC):
     scalable = False
     moved_parts: tuple[str, ...] = ()
     has_free_base = False
+    loads: Loads | None = None
 
     def __init__(self, robot: Robot):
         super().__init__(robot)
@@ -384,7 +386,7 @@ class ServedRobot(RobotFacts, ABC):
         """Return the kernel of q, qd, qdd, qddd that is all of `dynamics` without loads; None if there is more to it."""
         return None
 
-    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
+    def body(self, motion: Motion) -> WholeBody | None:
         """Return the whole-body quantities of the last sample; None: unknown."""
         return None
 
@@ -447,13 +449,14 @@ class ServedTree(ServedRobot):
         self._dynamics(*rest, loads=loads(*rest[:2]))
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
-        return self._dynamics(*motion, loads=loads(motion[0], motion[1]))
+        self.loads = loads(motion[0], motion[1])
+        return self._dynamics(*motion, loads=self.loads)
 
     def kernel(self) -> Kernel | None:
         return self.tree.kernel("dynamics")
 
-    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
-        return on_fixed_base(self.tree, motion, loads)
+    def body(self, motion: Motion) -> WholeBody | None:
+        return on_fixed_base(self.tree, motion, self.loads)
 
 
 MAX_ORDER = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
@@ -510,7 +513,7 @@ class ServedGeneralRobot(ServedRobot):
         self._elastic = np.full((6, self.n), np.nan)
         self._elastic[4:] = 0.0
         self._make_messages()
-        self._last: tuple[Solution, BaseMotion | None, Loads | None] | None = None
+        self._last: tuple[Solution, BaseMotion | None] | None = None
         self._again: Callable[[], Solution] | None = None  # the last sample with the multipliers of over-constrained loops
 
     def _use_source(self) -> None:
@@ -526,7 +529,7 @@ class ServedGeneralRobot(ServedRobot):
         self.optional = (*self.solved, *motors)
         twice = [name for name in motors if name in robot.tree.joint_names or motors.count(name) > 1]
         if twice:
-            raise InputError(f"motor_joint names {some(twice)} more than once, or as joints of the robot are called")
+            raise InputError(f"motor_joint names {some(twice)} more than once, or as a joint of the robot; rename the motors")
         self._motors_named = bool(motors) and len(motors) == len(robot.elastic_joints)
         use = "carried" if self._base and self._decided else "inverse"
         structure = robot.structure(use)
@@ -628,7 +631,7 @@ class ServedGeneralRobot(ServedRobot):
     def publish(self, when: Time) -> None:
         if self._last is None:
             return
-        found, base, _ = self._last
+        found, base = self._last
         for publisher, message in self._publishers:
             if publisher.has_subscribers():
                 if message in self.messages[:2]:
@@ -671,9 +674,9 @@ class ServedGeneralRobot(ServedRobot):
             state["guess"] = pose
         elif self._loops and not follows:
             state["guess"] = self._loops.locate(q[self._independent], np.concatenate((q, sensed))[self._others])
-        load = None if loads is no_loads else loads(*robot.tree_state(q, qd, **state))
+        self.loads = None if loads is no_loads else loads(*robot.tree_state(q, qd, **state))
         higher, motors = self._known_motors(motion, optional[:, len(self.solved):])
-        given: dict[str, Any] = {"motors": motors, "loads": load}
+        given: dict[str, Any] = {"motors": motors, "loads": self.loads}
         if self._loops and follows:
             def solved(guess: np.ndarray) -> tuple[Solution, np.ndarray]:
                 one = robot.solve(q, qd, *higher, **state, **given, guess=guess, multipliers=False)
@@ -691,7 +694,7 @@ class ServedGeneralRobot(ServedRobot):
         gravity = robot.gravity_and_rate(q, qd, **state) if has_orientation else np.full((2, self.n), np.nan)
         result = Dynamics(*found.torques, *gravity)
         self._fill(motion, found, result)
-        self._last = found, base, load
+        self._last = found, base
         return result
 
     def _known_motors(self, motion: Motion, motors: np.ndarray) -> tuple[Motion, MotorState | None]:
@@ -733,7 +736,7 @@ class ServedGeneralRobot(ServedRobot):
         except InputError:  # torques are decided, the multipliers are not
             self._multipliers[:] = np.nan
             return
-        self._last = found, *self._last[1:]
+        self._last = found, self._last[1]
         for k, name in enumerate(self._constraints):
             self._multipliers[:, k] = found.multipliers[name][:2]
 
@@ -742,7 +745,7 @@ class ServedGeneralRobot(ServedRobot):
     @property
     def base_motion(self) -> tuple[BaseMotion, np.ndarray] | None:
         """Motion of the base, and the wrench (2, 6) that supports it with its rate."""
-        found, base, _ = self._last or (None, None, None)
+        found, base = self._last or (None, None)
         if found is None or base is None:
             return None
         return base, np.array([found.base_wrench, found.base_wrench_rate])
@@ -754,13 +757,13 @@ class ServedGeneralRobot(ServedRobot):
         self._find_multipliers()
         if self._last is None or not self._constraints:
             return {}
-        found, base, _ = self._last
+        found, base = self._last
         return self._general.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
 
-    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
+    def body(self, motion: Motion) -> WholeBody | None:
         if self._last is None:
             return None
-        found, base, load = self._last
+        found, base = self._last
         tree = self.tree
         positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
         if base is not None:
@@ -768,7 +771,7 @@ class ServedGeneralRobot(ServedRobot):
             return on_moving_base(tree, positions, found.base_wrench, known)
         if self._general.roles.motors:  # the base also carries the reaction of the rotors
             return WholeBody(tree.center_of_mass(*positions[:2]).position)
-        return on_fixed_base(tree, positions, load)
+        return on_fixed_base(tree, positions, self.loads)
 
     def warnings_now(self) -> list[str]:
         base = self._base.source.warnings() if self._base else []
@@ -779,7 +782,7 @@ class ServedGeneralRobot(ServedRobot):
         if not self._general.roles.wheels or self._last is None or self._last[1] is None:
             return {}
         self._find_multipliers()
-        found, base, _ = self._last
+        found, base = self._last
         return wheel_loads(self._general, found, base.state) if found.multipliers and base else {}
 
     def findings(self) -> dict[str, object]:
@@ -851,9 +854,10 @@ class ServedFlexibleRobot(ServedRobot):
         if before is not None and not 0.0 < time - before <= LONGEST_GAP_S:
             self.predictor.restart()
             self._restarts += 1
-        load = None if loads is no_loads else loads(*self._whole(motion)[:2])
+        load = None if loads is no_loads else loads(*self.robot.tree_state(*self._whole(motion)[:2]))
         whole = self.predictor.advance(time, np.array(motion[:4]), load)
         found = self._general.dynamics(list(whole), optional, loads, stamp)
+        self.loads = self._general.loads
         self._last, self._deflection[:2], self._deflection[2] = whole, whole[:2, self._modes], found.tau[self._modes]
         return Dynamics(*(part[self._driven] for part in found))
 
@@ -870,8 +874,8 @@ class ServedFlexibleRobot(ServedRobot):
     def constraint_wrenches(self) -> Any:
         return self._general.constraint_wrenches()
 
-    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
-        return self._general.body(motion, loads)
+    def body(self, motion: Motion) -> WholeBody | None:
+        return self._general.body(motion)
 
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = {"flexible.restarts": self._restarts}
