@@ -139,16 +139,13 @@ class PositionHistory:
     def clear(self) -> None:
         self._entries.clear()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     @property
     def last(self) -> np.ndarray | None:
         """Positions that were sent last."""
         return self._entries[-1][1] if self._entries else None
 
     def entries(self) -> list[tuple[int, np.ndarray]]:
-        """Return a copy of all (time [ns], positions). Another thread may append meanwhile."""
+        """Return a copy of all (time [ns], positions). Other threads may add and clear meanwhile."""
         return list(self._entries)
 
 
@@ -182,9 +179,10 @@ class StartState:
     def positions(self, joint_names: Names, now: int, tolerance: float, continuous: np.ndarray) -> np.ndarray:
         """Return positions (n,) at time now [ns], NaN where unknown. `continuous` (n,): joints that may be wrapped."""
         measured = self._measured(joint_names)
-        if not len(self._sent) or self._joint_names != joint_names:
+        entries = self._sent.entries()
+        if not entries or self._joint_names != joint_names:
             return measured
-        times, sent = (np.array(column) for column in zip(*self._sent.entries()))
+        times, sent = (np.array(column) for column in zip(*entries))
         last_sent = sent[-1]
         measured = unwrap_to(measured, last_sent, continuous)
         arrival = now - self._age(joint_names) * 1e9

@@ -67,14 +67,15 @@ class SolverProcess(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed, self._newest = True, None
-        if self._process is not None:
-            self._process.kill()
+        if (process := self._process) is not None:  # the thread may replace it
+            process.kill()
         self._thread.shutdown(wait=wait, cancel_futures=cancel_futures)
 
     @property
     def pid(self) -> int | None:
         """Process id; None if there is no process."""
-        return self._process.pid if self._process is not None else None
+        process = self._process
+        return process.pid if process is not None else None
 
     def _answer(self, work: Work) -> Any:
         """Answer a request; runs in the thread."""

@@ -81,11 +81,11 @@ def test_arrival_is_confirmed_only_by_a_later_report():
     harness = SentReferenceHarness()
     harness.play(1.0, lambda t: t)
     assert harness.monitor.has_reached_last(0) and not harness.monitor.has_reached_last(harness.now + 1)
-    assert len(harness.monitor._sent) == 200
+    assert len(harness.monitor._sent.entries()) == 200
     harness.play(1.0, lambda t: t - 0.1)
     assert not harness.monitor.has_reached_last(0)
     harness.play(3.0, lambda t: t)
-    assert len(harness.monitor._sent) <= HISTORY_S / 0.005 + 1
+    assert len(harness.monitor._sent.entries()) <= HISTORY_S / 0.005 + 1
     harness.monitor.restart(JOINTS)
     harness.monitor.on_controller_state(JOINTS, (9.0, 9.0), harness.now, 0.01)
     assert harness.monitor.last is None and not harness.monitor.problem and not harness.monitor.has_reached_last(0)
