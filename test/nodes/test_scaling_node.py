@@ -199,6 +199,8 @@ def test_trajectory_with_future_stamp_waits_and_one_with_past_stamp_is_rejected(
     last = motion.messages[-1]
     assert motion.stamps[0] > start - 1e-3 and last.progress == pytest.approx(1.0)  # starts at the stamp, complete
     assert last.t - last.delay == pytest.approx(2.0, abs=0.01)  # as planned; a busy machine delays it, as the node reports
+    late = float((motion.stamps - start - motion.t).min())  # begins no later than the stamp, but for ticks that were late
+    assert late < float(bench.diagnostics.next()["tick.lost_s"]) + 5e-3
     bench.send(POINTS, 2.0, start=now - 100.0)
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "too_late") == 1)
 
