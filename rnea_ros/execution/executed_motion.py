@@ -621,7 +621,6 @@ class PolicyMotion(ExecutedMotion):
         self._speed, self._ends = (False, 1.0), False
         self._t = self._lost = 0.0  # time of the motion, and time that late ticks of streamed points left out [s]
         self._fresh_at = 0.0  # time of the last accepted chunk [s]
-        self.change_error = ""
         super().__init__(number, goal, robot, limits, monitor, commanded_effort)
 
     @property

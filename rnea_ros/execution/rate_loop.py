@@ -17,9 +17,8 @@ class RateLoop:
     """Loop that calls step(seconds since the last call) at a fixed rate, from wake() until step returns False.
 
     A separate thread is more punctual than a timer of an executor, which also waits for other work, and uses half of the
-    processor
-    time. Late calls are not repeated: the next call follows one period later, and its argument is the elapsed time. The thread
-    calls on_start once. If either function raises, the thread ends, and `take_failure` returns the error.
+    processor time. Late calls are not repeated: the next call follows one period later, and its argument is the elapsed time.
+    The thread calls on_start once. If either function raises, the thread ends, and `take_failure` returns the error.
 
     began : time of the monotonic clock at which the elapsed time of the current call was measured [s]
     """

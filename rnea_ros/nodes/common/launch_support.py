@@ -164,7 +164,7 @@ class View(NamedTuple):
 
 
 def view(robot: Robot) -> View:
-    """Return the positions of all URDF frames while each joint moves through its range; closed loops move little."""
+    """Return the view that contains all URDF frames while each joint moves through its range; closed loops move little."""
     model = robot.tree.model
     start, swing, slide = np.zeros(model.n), SWING, SLIDE
     if not robot.is_fixed_tree and robot.loops:

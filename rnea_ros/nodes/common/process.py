@@ -308,7 +308,6 @@ class Finishing(Protocol):
     """Node that completes work in progress before the process ends."""
 
     @property
-
     def context(self) -> Any: ...
 
     def create_guard_condition(self, callback: Callable[[], None]) -> Any: ...
