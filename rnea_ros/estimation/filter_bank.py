@@ -54,6 +54,8 @@ class FilterBankOptions:
     share_outside: float = 0.046  # share of normal errors beyond two standard deviations
     scale_step: float = 0.15  # growth of the logarithm of the scale; it shrinks by share_outside times this
     likelihood_saturation: float = 9.0  # squared normalized innovation at which the likelihood saturates
+    velocity_noise_square: float = 9.0  # squared normalized velocity below which a velocity is noise
+    noiseless_square: float = 1e-3  # squared normalized innovation below which a position contains no noise
     outlier_square: float = 100.0  # squared normalized innovation above which a single position is an outlier,
     outlier_spacing: int = 10  # if it is the only one in this many samples
     # squared normalized innovation above which the motion is not of the kind the covariance assumes
@@ -263,8 +265,14 @@ class FilterSample(NamedTuple):
 
 
 def negative_log_likelihood(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
-    """Return the negative log-likelihood of an innovation from its squared normalized value; outliers saturate."""
-    return 0.5 * (square / (1.0 + square / OPTIONS.likelihood_saturation) + log_variance)
+    """Return the negative log-likelihood of an innovation from its squared normalized value.
+
+    Far beyond the saturation the density is that of an outlier of unknown size, proportional to 1 / |innovation| (Jeffreys'
+    prior of a scale). An outlier then counts nearly the same for all filters, but a filter that does not follow the motion
+    still counts less than one that does, although both are far from their variance, as at the onset of a motion.
+    """
+    ratio = square / OPTIONS.likelihood_saturation
+    return 0.5 * (square / (1.0 + ratio) + 0.5 * np.log1p(ratio * ratio) + log_variance)
 
 
 def _extrapolate(motion: np.ndarray, ahead: float) -> np.ndarray:
@@ -355,6 +363,12 @@ class FilterBank:
         self.expected = float(self._gains.S[FASTEST, 0])
         self._uneven, self._known = -1, self._gains.known
 
+    @property
+    def velocity_variance(self) -> np.ndarray:
+        """Variance (n,) of the predicted velocity in FilterSample by the noise of the positions."""
+        variance: np.ndarray = self._gains.P[OPTIONS.reference_filter, 1, 1] * self._variance
+        return variance
+
     @staticmethod
     def _samples_within(lag: float, period: float) -> int:
         return min(math.ceil(max(lag, OPTIONS.settled_s) / period) + 3, OPTIONS.max_lags)
@@ -404,7 +418,8 @@ class FilterBank:
         kept = math.exp(-step / self._forgetting)
         self._recent_variance = np.maximum(variance, kept * self._recent_variance)
         self._likelihood *= kept
-        self._likelihood -= negative_log_likelihood(square, log_S)
+        # an encoder at rest repeats its position: that the innovations vanish is no evidence for slow filters
+        self._likelihood -= negative_log_likelihood(square, log_S) * (np.maximum.reduce(square) > OPTIONS.noiseless_square)
         self._innovations[:, end], self._positions[end] = innovation, q
         self._likelihoods[end] = self._likelihood
         self._mean_square *= kept
@@ -653,6 +668,8 @@ class SensorLearning:
         deviation, taken, position, velocity, innovation = map(np.array, zip(*self._block))
         expected = filters.expected
         moving = np.diff(position, axis=0, prepend=position[:1]) != 0.0
+        # velocities within their noise contain no time errors: their relation to innovations is that of the filters
+        velocity[velocity**2 <= OPTIONS.velocity_noise_square * filters.velocity_variance] = 0.0
         if clock:
             clock.learn(deviation, taken, velocity, innovation, expected * self.noise.variance(velocity))
         self.noise.learn(filters.period, velocity, innovation * innovation / expected, moving)

@@ -495,6 +495,24 @@ def furthest(seed, of, change=lambda t, q: (t, q)):
     return np.abs(off[:, :, moved]).max()
 
 
+@pytest.mark.parametrize(("bits", "jerk", "acceleration", "lag", "noise", "jitter"), [
+    (17, 800.0, 40.0, 0.03, 0.0, 0.0), (24, 4000.0, 40.0, 0.0, 0.0, 0.0), (24, 500.0, 10.0, 0.0, 1e-5, 1e-4)],
+    ids=["unknown step", "sudden", "noise at rest"])
+def test_first_move_after_rest_does_not_restart_the_filters(bits, jerk, acceleration, lag, noise, jitter):
+    """Regression: the slowest filter was weighted most and lagged behind the joints. Innovations without information favoured
+    it: those far beyond an assumed noise, those of an encoder at rest, and those whose noise counted as jitter.
+    """
+    rng, t = np.random.default_rng(1), 0.001 * np.arange(800)
+    motion = s_curves(rng, t[600:] - t[600], 4, acceleration=acceleration, jerk=jerk)
+    motion = np.concatenate((motion[:, :1].repeat(600, axis=1), motion), axis=1)
+    stamped = t + rng.uniform(-jitter, jitter, len(t))
+    times, found, deviation = stream(MotionEstimator(4, lag), stamped, encoded(rng, motion[0], bits, noise))
+    late = times > t[600] - lag
+    assert late.sum() >= 199  # no estimate was rejected
+    off = np.abs(found[1, late] - at(motion, t, times[late])[1])
+    assert np.mean(off < 2.0 * deviation[1, late]) > 0.9
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_first_estimates_have_large_deviations(seed):
     """Regression: deviations were 200 to 10000 times too small while the noise and the best filter were unknown.
