@@ -12,9 +12,10 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros.errors import Rejected
@@ -353,6 +354,19 @@ def test_repeated_stamp_is_accepted_and_any_stamp_is_accepted_after_a_reset():
         read(reader, state(sec=sec))
     reader.forget()
     assert read(reader, state(sec=3.0)) == 3 * SECOND
+
+
+def test_reference_trajectory_after_a_reset_is_not_compared_with_earlier_states():
+    """Regression: after a reset of a simulation, a trajectory that came before the first joint state was too old."""
+    source = MotionSource(NAMES, VALUES | {"motion_source": "reference", "reference.source": "trajectory"})
+    source.read(state(sec=1000.0))
+    source.forget()
+    points = [JointTrajectoryPoint(positions=[x] * 3, time_from_start=Duration(sec=int(x))) for x in (0.0, 2.0)]
+    trajectory = JointTrajectory(joint_names=list(NAMES), points=points)
+    trajectory.header.stamp = when(3.0)
+    source.references.trajectory.read(trajectory)
+    source.read(state(sec=4.0))
+    assert source.at_state(0.0)[0].tolist() == [1.0] * 3
 
 
 def test_desired_motion_from_before_a_clock_jump_is_not_used():

@@ -247,7 +247,7 @@ class StateReader:
 
     Optional joints are read where they are published; q_all, qd_all have them behind the others.
 
-    stamp, when : stamp of the newest message in use, in nanoseconds and as a message
+    stamp, when : stamp of the newest message in use, in nanoseconds, 0 if there is none, and as a message
     spread      : age of the oldest joint relative to that stamp [s]
     age         : largest allowed spread [s]
     held        : positions (n,) of joints that are not published, NaN where unknown
@@ -420,6 +420,7 @@ class StateReader:
             source.clear()
             source.arrival = 0
         self._stamps.fill(UNKNOWN_STAMP)
+        self.stamp = 0
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._map.joint_names[k] for k in joints]
