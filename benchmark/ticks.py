@@ -44,7 +44,7 @@ from support.scaling_cases import waypoints
 RATE = 1000.0  # Hz
 LATE = (0.2, 0.5, 1.0, 2.0, 5.0)  # ms
 PRIORITY, TURN = 50, 2.0  # of the thread that ticks; s that a side has at a time
-SWITCH_INTERVAL = 5e-4  # s; scaling_node's
+SWITCH_INTERVAL = 1e-4  # s; that of the nodes, nodes/common/process.py
 COUNT = 20  # points of the motion that is solved for
 
 

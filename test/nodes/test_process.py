@@ -6,7 +6,6 @@ import array
 import os
 import resource
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -157,7 +156,7 @@ def test_rare_subscription_is_served_from_its_first_message_on(ros):
     """No other message and no timer wakes the executor."""
     spun = lean.LeanExecutor(context=ros.context)
     spun.lean = True
-    node, received, interval = ros.node, [], sys.getswitchinterval()
+    node, received = ros.node, []
     ros._executor.remove_node(node)
     spun.add_node(node)
     sender = Node("sender", context=ros.context)
@@ -183,7 +182,28 @@ def test_rare_subscription_is_served_from_its_first_message_on(ros):
         spun.spin()
     sender.destroy_node()
     assert received == [1.0, 2.0, 3.0, 4.0]
-    assert sys.getswitchinterval() == interval
+
+
+def test_callbacks_get_the_interpreter_soon_also_after_a_model_is_built(ros, tmp_path):
+    """Regression: after the first model it was Python's default of 5 ms again."""
+    program = tmp_path / "reporting_node.py"
+    program.write_text("""
+import sys
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.dynamics.node import DynamicsNode
+
+
+class ReportingNode(DynamicsNode):
+    def _use(self, robot):
+        super()._use(robot)
+        self.get_logger().info(f"waits {sys.getswitchinterval():g} s")
+
+
+run([ReportingNode])
+""")
+    reporting = ros.start(program, {"robot_description": ARM})
+    ros.until(lambda: "waits " in reporting.log, of=reporting)
+    assert f"waits {process.SWITCH_INTERVAL_S:g} s" in reporting.log
 
 
 def test_one_thread_at_a_time_waits_for_an_action(ros):

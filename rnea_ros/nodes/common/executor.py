@@ -20,7 +20,6 @@ executor is used.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -36,8 +35,6 @@ from rclpy.waitable import NumberOfEntities
 
 PATIENCE = 0.2  # s; what was lost is found after no more than this
 NANOSECONDS = round(PATIENCE * 1e9)
-# The executor waits so long for the interpreter while another thread runs Python code [s]; Python's default is 5 ms.
-SWITCH_INTERVAL = 1e-4
 WITH_INFO = getattr(getattr(Subscription, "CallbackType", None), "WithMessageInfo", "none before Iron")
 _RARE = {"service": "services", "client": "clients"}  # beside guard conditions and events
 _OFTEN = ("subscriptions", "timers")
@@ -76,8 +73,6 @@ class LeanExecutor(SingleThreadedExecutor):
 
     def _spin_lean(self) -> None:
         watcher = threading.Thread(target=self._watch, args=_scheduling(), name="watcher", daemon=True)
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_INTERVAL)
         watcher.start()
         try:
             while self._context.ok() and not self._is_shutdown:
@@ -98,7 +93,6 @@ class LeanExecutor(SingleThreadedExecutor):
             self._served.set()
             self.wake()
             watcher.join()
-            sys.setswitchinterval(interval)
 
     def _spin_until_something_rare(self) -> None:
         """Serve one message of each subscription, in the order of creation with `served_last` ones at the end; then timers."""

@@ -270,6 +270,9 @@ class Worker:
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 OBJECTS_PER_COLLECTION = 5_000  # new objects after which garbage is collected; messages leave hardly any cycles behind
+# Time for which a callback or a tick waits for the interpreter while another thread runs Python code, as that which builds a
+# model [s]; Python's default is 5 ms.
+SWITCH_INTERVAL_S = 1e-4
 
 
 PROFILE = Path("config", "fastdds.xml")
@@ -388,6 +391,7 @@ def run(kinds: Sequence[Callable[[], Node]], args: Sequence[str] | None = None) 
     """
     came = noted_signals()
     gc.set_threshold(OBJECTS_PER_COLLECTION)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
     use_middleware_profile()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

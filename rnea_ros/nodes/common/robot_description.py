@@ -7,7 +7,6 @@ the active model: reported and used parameters are always equal. `ModelRequest` 
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections import deque
@@ -169,7 +168,6 @@ ATOMIC = ("; to change robot and robot file, set robot_description and robot_fil
           "~/set_parameters_atomically")
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 WAIT_STEP_S = 0.005
-SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
 
 class RobotDescriptionSource:
@@ -330,16 +328,12 @@ class RobotDescriptionSource:
         """Build in the worker thread; every exception becomes a result for the executor."""
         if request is not self._wanted:  # overtaken while it waited
             return
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_INTERVAL)  # tracing is pure Python: let callbacks have the interpreter soon
         try:
             if self._bare is None or self._bare[0] != request.bare():
                 self._bare = request.bare(), request.robot()
             self._finished.append((request, self._serve(request.load(self._bare[1]), request)))
         except BaseException as error:  # any error is reported: the model in use stays
             self._finished.append((request, in_words(error)))
-        finally:
-            sys.setswitchinterval(interval)
         trigger(self._ready)
 
     def _deliver(self) -> None:

@@ -7,7 +7,6 @@ Subscribes ~/joint_trajectory, ~/action_chunks, joint_states, robot_description.
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -46,14 +45,12 @@ JOINT_STATE_FIELDS = ("position", "velocity", "effort")
 MAX_STATE_AGE_S = 0.5  # of a joint state that a moving robot is monitored by
 UPDATE_PERIOD_S = 0.1  # of controller checks and diagnostics
 TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
-SWITCH_INTERVAL_S = 5e-4  # of the interpreter, so that ticks go on while another thread solves for a time law
 
 
 class ScalingNode(ManagedNode):
     """Node that passes trajectories to a TrajectoryExecutor, ticks it at the control rate, and publishes its samples."""
 
     def __init__(self) -> None:
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         super().__init__("scaling_node")
         self._on_rest: Callable[[], None] | None = None  # called at rest when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
