@@ -164,10 +164,10 @@ class DynamicsNode(ManagedNode):
                 raise Rejected("joint_states_unused", f"{robot.motion_topic} says how the robot moves", passing=True)
             stream.accept(began, source.read_bytes(data, self._senders.sender(info)))
             age = self._health.desired.age(began)
-            if self._step is not None and self._answer_by_step(self._step, source, began, age):
-                return
             if self._commands.is_wanted:
                 self._commands.on_state(source.state)
+            elif self._step is not None and self._answer_by_step(self._step, source, began, age):
+                return
             motion = source.at_state(age)
             if source.lateness:
                 self._health.desired.drop(source.lateness)
@@ -243,7 +243,7 @@ class DynamicsNode(ManagedNode):
 
     def _message_step(self, robot: ServedRobot) -> MessageStep | None:
         """Return the step for the present model and parameters; None if a sample needs more than its kernel."""
-        is_more = self._wrenches or self._external or self._scaler.active or self._commands.is_wanted
+        is_more = self._wrenches or self._external or self._scaler.active
         kernel = None if is_more else robot.kernel()
         try:
             return None if kernel is None else MessageStep(kernel, self._motion.state.values, self._out, self._health.peaks)
