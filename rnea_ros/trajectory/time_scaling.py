@@ -316,7 +316,7 @@ class TimeScaling:
     def _begin_verified(self, end: float) -> bool:
         """Start the transition to a rate if it is within the limits at every instant; return whether it was started."""
         cubic = self._cubic_to(end, self.transition_time) if self.k < OPTIONS.max_rate else None
-        if cubic is None or not is_within(self._utilization((cubic,))[1], OPTIONS.verified_level):
+        if cubic is None or not is_within(self._sampled((cubic,))[1], OPTIONS.verified_level):
             return False
         self.end, self._pieces = end, (cubic,)
         return True
@@ -351,7 +351,7 @@ class TimeScaling:
         if self.k > OPTIONS.min_braking_rate and table.law.duration - self.sigma > OPTIONS.min_braking_s:
             problem = BrakingProblem(table, self.sigma, self.k, self.kappa, most, used, self.transition_time)
             profile = problem.solve()
-            if profile is not None:
+            if profile is not None:  # the others are, nearly, among those from which the search begins
                 candidates = [(tuple(Cubic(*piece) for piece in profile.cubics()), float(profile.k[-1]))]
         if not candidates:
             self.table, self._max_end = before
@@ -395,12 +395,8 @@ class TimeScaling:
             return None
         return Cubic(H, w, j)
 
-    def _utilization(self, pieces: tuple[Cubic, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Return times (spans, 3) [s] and utilizations (spans, 3, constraints) of a transition."""
-        return self._sampled(pieces)[:2]
-
     def _sampled(self, pieces: tuple[Cubic, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return times [s], utilizations (spans, 3, constraints), sigma and k of a transition, (spans, 3) each but these."""
+        """Return times (spans, 3) [s], utilizations (spans, 3, constraints), sigma and k (spans, 3) of a transition."""
         sigma, k, kappa = self.sigma, self.k, self.kappa
         if len(pieces) == 1:
             H, w, j = pieces[0]

@@ -29,7 +29,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from rnea_ros.errors import Rejected
 
-HEADER, PADDING = 4, 3  # bytes: those that name the encoding, those that fill up the last word
+HEADER, PADDING = 4, 3  # bytes: those that name the encoding, most that fill up the last word
 ORDERS = {b"\0\0": ">", b"\0\1": "<"}  # by what a message begins with
 SIZES = {"boolean": 1, "octet": 1, "char": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4,
          "uint64": 8, "int64": 8, "float": 4, "double": 8}
@@ -183,16 +183,15 @@ def _several(slot: Any, order: str) -> Callable[[int, bytes, int], int]:
 _TEXT, _TEXTS, _NUMBERS = "string", "sequence<string>", "sequence<double>"
 _COUNT = struct.Struct("<I")
 STAMP = struct.Struct("<iI")
-_STAMP_AT, _AFTER_STAMP = 4, 12  # four bytes say how the rest is encoded
+STAMP_AT, _AFTER_STAMP = HEADER, HEADER + STAMP.size
 _LITTLE_ENDIAN, _HEADER, _TEXT_AT = b"\0\1", struct.Struct("<iII"), 16
-_FILLED_UP = 3  # bytes that may follow a message
 LAYOUTS = 16  # that a decoder remembers: of an arm, a gripper, wheels ...
 
 Span = tuple[int, int]
 
 
 def _aligned(at: int, size: int) -> int:
-    return at + -(at - _STAMP_AT) % size
+    return at + -(at - STAMP_AT) % size
 
 
 def spans(data: bytes, kinds: Sequence[str]) -> tuple[list[Span], list[Span]]:
@@ -202,7 +201,7 @@ def spans(data: bytes, kinds: Sequence[str]) -> tuple[list[Span], list[Span]]:
 
     Padding is in neither: its content is arbitrary. Raises struct.error if the bytes end early.
     """
-    fixed, numbers = [(0, _STAMP_AT)], []
+    fixed, numbers = [(0, STAMP_AT)], []
 
     def keep(start: int, end: int) -> int:
         fixed.append((fixed.pop()[0] if fixed[-1][1] == start else start, end))
@@ -291,9 +290,9 @@ class NumbersReader:
         """Return the numbers, or None for an unusual layout."""
         if len(data) < _TEXT_AT or data[:2] != _LITTLE_ENDIAN:
             return None
-        sec, nanosec, length = _HEADER.unpack_from(data, _STAMP_AT)
+        sec, nanosec, length = _HEADER.unpack_from(data, STAMP_AT)
         start = _aligned(_TEXT_AT + length, 8)
-        if not length or not 0 <= len(data) - start - self._numbers.size <= _FILLED_UP:
+        if not length or not 0 <= len(data) - start - self._numbers.size <= PADDING:
             return None
         frame = data[_TEXT_AT:_TEXT_AT + length]
         if frame != self._frame:
@@ -355,7 +354,7 @@ class Decoder:
         arrays = float_arrays(message)
         try:
             fixed, numbers = spans(data, field_kinds(message))
-            stamp = STAMP.unpack_from(data, _STAMP_AT)
+            stamp = STAMP.unpack_from(data, STAMP_AT)
         except struct.error:
             return message
         proved = stamp == (message.header.stamp.sec, message.header.stamp.nanosec) and all(
@@ -386,7 +385,7 @@ class MessageLayout:
         return len(data) == self.size and self._fixed.unpack_from(data) == self._same
 
     def read(self, data: bytes) -> Any:
-        self._stamp.sec, self._stamp.nanosec = STAMP.unpack_from(data, _STAMP_AT)
+        self._stamp.sec, self._stamp.nanosec = STAMP.unpack_from(data, STAMP_AT)
         for target, source in self._copies:
             target[:] = data[source]
         return self._message
@@ -402,7 +401,7 @@ class NumberBlock:
     def __init__(self, layout: MessageLayout, names: Sequence[str]):
         """Raise ValueError if the arrays are missing, empty, or of different lengths or distances."""
         self._fits = layout.fits
-        self._data = memoryview(bytearray(_STAMP_AT + layout.size))[_STAMP_AT:]  # doubles then lie aligned
+        self._data = memoryview(bytearray(STAMP_AT + layout.size))[STAMP_AT:]  # doubles then lie aligned
         values = block_of(self._data, [layout.spans[name] for name in names if name in layout.spans])
         if values is None or len(values) != len(names) or not values.size:
             raise ValueError(f"{', '.join(names)} are no block of numbers")
@@ -413,7 +412,7 @@ class NumberBlock:
         if not self._fits(data):
             return False
         self._data[:] = data
-        self.when.sec, self.when.nanosec = STAMP.unpack_from(data, _STAMP_AT)
+        self.when.sec, self.when.nanosec = STAMP.unpack_from(data, STAMP_AT)
         return True
 
 
@@ -450,9 +449,9 @@ class Encoder:
 
     def __init__(self, message: Any, lengths: Sequence[int] = ()):
         arrays = float_arrays(message)
-        self.data = memoryview(bytearray(_STAMP_AT) + serialize_message(message))[_STAMP_AT:]  # doubles then lie aligned
+        self.data = memoryview(bytearray(STAMP_AT) + serialize_message(message))[STAMP_AT:]  # doubles then lie aligned
         self.blocks: list[np.ndarray] | None = None
-        self.stamp = np.frombuffer(self.data, np.uint64, 1, _STAMP_AT)  # its bytes, in place
+        self.stamp = np.frombuffer(self.data, np.uint64, 1, STAMP_AT)  # its bytes, in place
         try:
             _, found = spans(bytes(self.data), field_kinds(message))
         except struct.error:
@@ -482,5 +481,5 @@ class Encoder:
 
     def stamped(self, sec: int, nanosec: int) -> bytes:
         """Return the message with a stamp, for a publisher."""
-        STAMP.pack_into(self.data, _STAMP_AT, sec, nanosec)
+        STAMP.pack_into(self.data, STAMP_AT, sec, nanosec)
         return bytes(self.data)

@@ -13,7 +13,6 @@ by L to L + P. It can arrive in time if L is at most `input_wait`: a joint state
 from __future__ import annotations
 
 import math
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +23,13 @@ import numpy as np
 from rclpy.node import Node
 
 from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.cdr import STAMP, STAMP_AT
 from rnea_ros.nodes.common.diagnostics import Stream, steady_timer
 
 CHECK_PERIOD_S = 0.002  # between two checks whether the wait of a held joint state is over
 MAX_CHECK_GAP_NS = 5_000_000  # a longer time between two checks counts as that: the process did not run, or was computing
 OTHER_CLOCK_S = 1.0  # an input that is older than that is by another clock, not late
 MAX_HELD = 1000  # joint states; beyond that, the oldest are evaluated at once
-STAMP = struct.Struct("<4xiI")  # of a header, after the four bytes of the encapsulation
 
 
 class PairedInput(NamedTuple):
@@ -124,9 +123,9 @@ class InputPairing:
 
     def _instant(self, data: bytes) -> int:
         """Return the stamp for which a joint state is evaluated [ns]; 0, which no input is behind, for a broken message."""
-        if len(data) < STAMP.size:
+        if len(data) < STAMP_AT + STAMP.size:
             return 0
-        seconds, nanoseconds = STAMP.unpack_from(data)
+        seconds, nanoseconds = STAMP.unpack_from(data, STAMP_AT)
         return int(seconds * 1_000_000_000 + nanoseconds - self._lag())
 
     def _awaited(self, stamp: int, arrival: int) -> list[PairedInput]:

@@ -480,7 +480,7 @@ class ServedGeneralRobot(ServedRobot):
     def __init__(self, robot: Robot, values: Values):
         """Create a robot. Raises InputError for parameters or motor names that contradict the robot file."""
         super().__init__(robot)
-        self._general, roles = robot, robot.roles
+        roles = robot.roles
         self.solved, self.springs = robot.solved_joints, robot.elastic_joints
         self.cuts = (*(roles.loops.cuts if roles.loops else ()), *roles.contacts)
         tracker = robot.tracker(values["loops.tolerance"])
@@ -524,7 +524,7 @@ class ServedGeneralRobot(ServedRobot):
 
     def _name_motors(self) -> None:
         """Set the motors that joint states contain, and the derivatives that the torques of the other motors require."""
-        robot = self._general
+        robot = self.robot
         motors = tuple(robot.motor_joints[name] for name in robot.elastic_joints if name in robot.motor_joints)
         self.optional = (*self.solved, *motors)
         twice = [name for name in motors if name in robot.tree.joint_names or motors.count(name) > 1]
@@ -567,7 +567,7 @@ class ServedGeneralRobot(ServedRobot):
         """Evaluate poses near the start until one is regular; the compiled functions apply to all poses."""
         if self._platforms:
             self._platforms.prepare()
-        rng, rest = np.random.default_rng(0), self._general.home_motion
+        rng, rest = np.random.default_rng(0), self.robot.home_motion
         rest = np.vstack((rest, np.zeros((max(0, self.order + 1 - len(rest)), self.n))))
         for trial in range(TRIAL_POSES):
             q = rest[0] + 0.1 * trial * rng.normal(size=self.n)
@@ -665,7 +665,7 @@ class ServedGeneralRobot(ServedRobot):
 
         pose: positions of all joints, if the loops are already closed
         """
-        robot, (q, qd) = self._general, motion[:2]
+        robot, (q, qd) = self.robot, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state if self._decided else base.state.free}
         sensed = optional[0, :len(self.solved)]
         free = loads is no_loads and robot.roles.weights is None and not np.isfinite(sensed).any()
@@ -721,7 +721,7 @@ class ServedGeneralRobot(ServedRobot):
             self._followed[:, k] = found.positions[name][:2]
         if self.springs:
             self._elastic[:2] = result[:2]
-            self._elastic[2:4] = self._general.joint_loads(found)
+            self._elastic[2:4] = self.robot.joint_loads(found)
             for name in self.springs:
                 column, motor = self.joint_names.index(name), found.positions[f"motor of {name}"]
                 self._elastic[4:, column] = motor[:2] - [motion[0][column], motion[1][column]]
@@ -758,7 +758,7 @@ class ServedGeneralRobot(ServedRobot):
         if self._last is None or not self._constraints:
             return {}
         found, base = self._last
-        return self._general.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
+        return self.robot.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
 
     def body(self, motion: Motion) -> WholeBody | None:
         if self._last is None:
@@ -769,7 +769,7 @@ class ServedGeneralRobot(ServedRobot):
         if base is not None:
             known = base.state if base.has_orientation and base.has_position else None
             return on_moving_base(tree, positions, found.base_wrench, known)
-        if self._general.roles.motors:  # the base also carries the reaction of the rotors
+        if self.robot.roles.motors:  # the base also carries the reaction of the rotors
             return WholeBody(tree.center_of_mass(*positions[:2]).position)
         return on_fixed_base(tree, positions, self.loads)
 
@@ -779,11 +779,11 @@ class ServedGeneralRobot(ServedRobot):
 
     def wheel_loads(self) -> dict[str, WheelLoad]:
         """Return the load of each wheel in the last sample; empty: unknown."""
-        if not self._general.roles.wheels or self._last is None or self._last[1] is None:
+        if not self.robot.roles.wheels or self._last is None or self._last[1] is None:
             return {}
         self._find_multipliers()
         found, base = self._last
-        return wheel_loads(self._general, found, base.state) if found.multipliers and base else {}
+        return wheel_loads(self.robot, found, base.state) if found.multipliers and base else {}
 
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = self._base.source.findings() if self._base else {}
