@@ -131,7 +131,9 @@ class PositionHistory:
         self._entries: deque[tuple[int, np.ndarray]] = deque()
 
     def add(self, q: np.ndarray, now: int) -> None:
-        """Append positions q (n,) sent at time now [ns], and drop what is too old."""
+        """Append positions q (n,) sent at time now [ns]; drop what is too old, and all where the clock has been set back."""
+        if self._entries and now < self._entries[-1][0]:
+            self._entries.clear()
         self._entries.append((now, q))
         while now - self._entries[0][0] > HISTORY_S * 1e9:
             self._entries.popleft()

@@ -111,9 +111,12 @@ class SentReferences:
     def __init__(self, n: int):
         self._times, self._motion = np.zeros(2 * self.CAPACITY, dtype=np.int64), np.zeros((2, 2 * self.CAPACITY, n))
         self._count = 0
+        self._set_back_at = -math.inf  # time to which the clock was set back last [ns]
 
     def add(self, now: int, q: np.ndarray, qd: np.ndarray) -> None:
-        """Append a reference sent at time now [ns]."""
+        """Append a reference sent at time now [ns]. Those before are dropped where the clock has been set back."""
+        if self._count and now <= self._times[self._count - 1]:
+            self._count, self._set_back_at = 0, now
         if self._count == len(self._times):
             half = self.CAPACITY
             self._times[:half], self._motion[:, :half] = self._times[half:], self._motion[:, half:]
@@ -153,7 +156,7 @@ class SentReferences:
         continuous : joints (n,) that may be wrapped
         """
         known = np.isfinite(q)
-        if not known.any() or stamps[known].min() < self.begin:
+        if not known.any() or (first := stamps[known].min()) < self.begin or first - lag * 1e9 < self._set_back_at:
             return None
         stamps = np.where(known, stamps, stamps.max())
         delays = np.linspace(0.0, lag, self.LAG_SAMPLES + 1)
@@ -250,7 +253,7 @@ class TrackingMonitor:
         self._error, self._error_rate = np.zeros((2, n))  # rad, m; rad/s, m/s
         self._saturated: _Saturation | None = None
         self._peak_error, self._worst = 0.0, (0, 0.0, 0.0)  # worst: joint, its error now and as predicted
-        self._last_sent_at = 0  # time at which the last reference was sent [ns]
+        self._updated_at = self._last_sent_at = 0  # time of the last update, time at which the last reference was sent [ns]
         self.violation = self.problem = ""
         self.outcome: Outcome | None = None
         self.set_robot(robot, limits)
@@ -274,6 +277,9 @@ class TrackingMonitor:
     def update(self, reference: Reference, measured: Measurement, now: int) -> Iterator[tuple[bool, str]]:
         """Compare a reference sent at time now [ns] with the latest joint states. Yields (is_ok, message) of each change."""
         before, all_steps = self._speed_steps, self.options.speed_steps
+        if now < self._updated_at:  # the clock was set back
+            self._compared_at = self._changed_at = self._last_sent_at = 0
+        self._updated_at = now
         self._sent.add(now, reference.q, reference.qd)
         self._compare(measured, now)
         if before == all_steps > self._speed_steps:

@@ -64,6 +64,21 @@ def test_monitor_slows_a_robot_with_a_weak_motor_so_that_it_stays_on_its_path():
     assert any("0.02 are allowed (watch.tolerance)" in text for text in slowed)
 
 
+def test_robot_that_follows_is_not_slowed_after_the_clock_was_set_back():
+    """Regression: it was compared with references from before. It is monitored again, not only once the time has returned."""
+    sim = ExecutorHarness(robot=WeakRobot(START, delay=50), **{"watch.tolerance": 0.01, "watch.path_tolerance": 0.02})
+    sim.take(trajectory())
+    sim.play(0.6)
+    monitor = sim.executor.motion.monitor
+    sim.now -= 400_000_000
+    sim.play(0.2)
+    before = monitor.status
+    sim.play(0.1)
+    assert monitor.status != before
+    sim.play()
+    assert "ended at its goal" in sim.events[-1] and not any("slowed" in text for text in sim.events)
+
+
 def test_robot_with_a_constant_delay_is_not_slowed():
     """The robot is 50 ms behind its references, and its states are 50 ms old."""
     robot = WeakRobot(START, delay=50, age=50)
