@@ -213,15 +213,18 @@ def test_estimate_under_way_when_the_model_changes_does_not_affect_later_ones(ro
         q = np.array([np.sin(0.05 * k), 2.0 * np.sin(0.31 * k), 0.3 * np.sin(0.2 * k)])
         service.push(k * PAYLOAD_PERIOD_NS, q, *np.zeros((2, 3)), heavy.with_payload("hand", 1.5, [0.0, 0.0, 0.1]).gravity(q))
 
-    for change in (lambda: service.use(heavy, values), lambda: None):
+    changes, found = [lambda: service.use(heavy, values), lambda: None, lambda: service.use(Robot.from_urdf(ARM), values)], []
+    for change, applied in zip(changes, (False, False, True)):
         async def run(function, *args, change=change):
             change()
             return function(*args)
 
         service._worker.run = run
         with pytest.raises(StopIteration) as answer:
-            service._serve(EstimatePayload.Request(link="hand"), EstimatePayload.Response()).send(None)
-    assert answer.value.value.mass == pytest.approx(1.5, abs=0.01)
+            service._serve(EstimatePayload.Request(link="hand", apply=applied), EstimatePayload.Response()).send(None)
+        found.append(answer.value.value)
+    assert found[1].mass == pytest.approx(1.5, abs=0.01)
+    assert not found[2].success and "another robot description came meanwhile" in found[2].message
     service.close()
 
 
