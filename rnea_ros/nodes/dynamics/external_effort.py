@@ -174,7 +174,7 @@ class PayloadService:
             since = self._samples[-1][0] - round(request.window * 1e9) if self._samples and request.window > 0.0 else 0
             samples = [sample for stamp, sample in self._samples if stamp >= since]
             await self._worker.run(self._estimate, robot, self._estimators, self._tares, request, samples, response)
-            if request.apply and self._robot.model is not robot.model:
+            if request.apply and (self._robot is None or self._robot.model is not robot.model):
                 raise InputError("another robot description came meanwhile; the payload is not applied: move, and call again")
             if response.success and request.apply and not request.tare:
                 self._apply(request.link, response)
