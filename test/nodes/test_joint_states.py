@@ -237,7 +237,9 @@ def test_auto_uses_desired_motion_while_it_arrives_without_mixing_it_with_estima
 
 def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_gap():
     source, desired, errors = MotionSource(NAMES, VALUES | {"motion_source": "auto"}), 4.0, []
+    times = []  # of the last sample of the estimator before each state
     for t in np.arange(0.0, 5.0, 0.002):
+        times += [sender.history.estimator.clock.time for sender in source.state.sources]
         if t <= desired:
             wanted = JointMotion(joint_names=list(NAMES), acceleration=motion(t)[2], jerk=motion(t)[3])
             wanted.header.stamp = when(100.0 + t)
@@ -246,7 +248,7 @@ def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_g
         try:
             found = source.at_state(0.0)
         except Rejected as rejected:
-            assert rejected.reason == "motion_source_changed" and t <= desired + LAG + 0.021  # input_tolerance
+            assert rejected.reason in ("motion_source_changed", "history_too_short") and t <= desired + LAG + 0.04
             continue
         if t < desired:
             assert source.name == "desired_motion"
@@ -255,6 +257,8 @@ def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_g
     (sender,) = source.state.sources
     assert sender.history.estimator.clock.time < 0.6 * t  # the pause is not in its time
     assert len(errors) > 450 and max(errors) < 0.02
+    # the kept second is passed on in pieces: no message waits for all of it
+    assert np.diff(times[round(desired / 0.002):]).max() < 0.1
 
 
 def test_estimates_after_a_pause_of_the_estimator_lie_within_their_standard_deviations():
