@@ -468,7 +468,9 @@ class ExecutionContext(NamedTuple):
         robot, limits = self.robot, self.limits
         goal = anchor_to_start(goal, position, parameters["start_tolerance"], parameters["start_mismatch"], limits.velocity,
                                self.continuous)
-        with rejecting("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < SAME_POINT_TOL else "path"):
+        if np.ptp(goal.q, axis=0).max() < SAME_POINT_TOL:
+            raise Rejected("nowhere_to_go", "start and points are all equal: the robot is at the goal already")
+        with rejecting("path"):
             plan = plan_from_waypoints(goal.q, goal.times, goal.v, goal.a, parameters["interpolation"])
         with rejecting("limits"):
             constraints = self.constraints(plan.path)

@@ -263,7 +263,7 @@ def test_references_of_a_wrapped_joint_do_not_jump(monkeypatch):
 
 
 @pytest.mark.parametrize(("limits", "points", "reason", "detail"), [
-    (LIMITS, np.stack((START, START)), "nowhere_to_go", "all equal"),
+    (LIMITS, np.stack((START, START)), "nowhere_to_go", "all equal: the robot is at the goal already"),
     (replace(LIMITS, effort=0.3 * EFFORT), POINTS, "gravity", "gravity alone takes .* of joint2"),
     (NOTHING, POINTS, "limits", "not one limit"),
     (replace(LIMITS, lower=LIMITS.lower + 10.0), POINTS, "limits", "position limits of joint1 are .*: no position is inside"),
