@@ -159,7 +159,7 @@ from rnea_ros import Robot
 from rnea_ros.codegen import cache
 motion = np.random.default_rng(0).normal(size=(4, 2))
 for k in range(6):
-    robot = Robot.from_urdf(sys.argv[1], gravity=(0.0, 0.0, -float(k)))
+    robot = Robot.from_urdf(sys.argv[1], gravity=(float(k), 0.0, 0.0))
     print(*np.concatenate(robot.torque_and_rate(*motion)).tolist())
 assert not cache.counts["damaged"] and not cache.counts["unusable"], cache.counts
 """
