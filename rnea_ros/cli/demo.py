@@ -65,19 +65,25 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
                         "default: the Panda, with --scaling a 7R arm")
     parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
-    parser.add_argument("--seconds", type=_seconds, help="duration of the recording [s], default 8; not with --scaling")
+    parser.add_argument("--seconds", type=_seconds, help="duration of the recording [s], default 8; not with --scaling, "
+                        "--plant and --policy")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png, demo_ROBOT.png; "
                         "'' for none")
     parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
 
 
 def _seconds(text: str) -> float:
+    return _time(text, 0.5, 3600.0)
+
+
+def _time(text: str, least: float = 1e-3, most: float = float("inf")) -> float:
+    """Return a time [s] of the command line. Raises ArgumentTypeError outside its bounds."""
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not 0.5 <= value <= 3600.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.5 and 3600 seconds")
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not between {least:g} and {most:g} seconds")
     return value
 
 
@@ -99,6 +105,9 @@ def _run(args: argparse.Namespace) -> CommandResult:
     if args.robot and (args.urdf or args.scaling or args.plant or args.policy):
         raise RneaError(f"--robot {args.robot} has its own robot and motion: leave --urdf, --scaling, --plant and --policy "
                         "out")
+    if args.seconds and (args.scaling or args.plant or args.policy):
+        raise RneaError(f"--seconds {args.seconds:g} has no effect with --scaling, --plant and --policy, whose motions end by "
+                        "themselves: leave it out")
     if args.robot_file and (args.robot or args.scaling or args.plant or args.policy):
         raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling, --plant and --policy out")
     if args.plot is None:
@@ -269,9 +278,9 @@ TYPE = "rnea_msgs/msg/JointDynamics"
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea watch`."""
     parser.add_argument("topic", nargs="?", help=f"topic of type {TYPE}; default: the first one found")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time [s]; default: until Ctrl-C")
+    parser.add_argument("--seconds", type=_time, default=float("inf"), help="stop after this time [s]; default: until Ctrl-C")
     parser.add_argument("--once", action="store_true", help="print one message and exit")
-    parser.add_argument("--wait", type=float, default=10.0, help="maximum time to wait for the first message [s]; default 10")
+    parser.add_argument("--wait", type=_time, default=10.0, help="maximum time to wait for the first message [s]; default 10")
 
 
 def run_watch(args: argparse.Namespace) -> int:

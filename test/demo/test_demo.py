@@ -485,3 +485,16 @@ def test_next_commands_are_found_by_the_shell(on_path, own, expected, monkeypatc
     monkeypatch.setattr(demo_command.sys, "argv", [".venv/bin/rnea", "demo"])
     monkeypatch.setattr(demo_command.shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
     assert list(demo_command.commands_to_try(own)) == expected
+
+
+@pytest.mark.parametrize("option", ["--scaling", "--plant", "--policy"])
+def test_duration_of_demos_with_a_fixed_motion_is_rejected(option, capsys):
+    assert main.main(["demo", "--no-ros", option, "--seconds", "3"]) == 2
+    assert "--seconds 3 has no effect with --scaling" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--seconds", "-1"), ("--seconds", "nan"), ("--wait", "0"), ("--wait", "soon")])
+def test_invalid_times_of_watch_are_rejected(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["watch", *words])
+    assert f"{words[1]} is not between 0.001 and inf seconds" in capsys.readouterr().err
