@@ -500,9 +500,7 @@ class FilterBank:
 
     def _weights(self, sample: int) -> np.ndarray:
         """Return the weights (m, n) of the filters by their innovations up to a sample."""
-        weights: np.ndarray = self._likelihoods[sample] - PRIOR_LOG_ODDS
-        weights -= np.maximum.reduce(weights)
-        np.exp(weights, out=weights)
+        weights: np.ndarray = np.exp(self._relative_likelihoods(sample))
         weights /= np.add.reduce(weights)
         return weights
 
@@ -637,7 +635,7 @@ class SensorLearning:
     """Estimator of noise, clock errors and encoder resolution from the innovations of a filter bank, block by block.
 
     noise   : noise model of the positions
-    learned : whether anything was learned since the last begin
+    learned : whether anything was learned since the last restart
     """
 
     def __init__(self, noise: PositionNoise):

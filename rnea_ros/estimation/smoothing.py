@@ -159,7 +159,7 @@ def _smooth_stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: 
     time_constant = math.exp(-np.median(np.tensordot(np.log(width), weights, 1)))
     near = round(OPTIONS.bias_reach * time_constant * len(wanted) / max(wanted[-1] - wanted[0], stretch.period))
     variance = noise + _PROCESS_SHARES * process + _largest_nearby(bias, near)
-    at_rest = _repeated_share(q, near)[nearest] * _position_noise(learning, q)
+    at_rest = _repeated_share(q, near)[nearest] * learning.noise.std_at_rest
     variance[0] += at_rest**2 + (_ZERO_STD * learning.noise.resolution) ** 2
     return motion, np.sqrt(variance)
 
@@ -221,11 +221,6 @@ def _repeated_share(q: np.ndarray, reach: int) -> np.ndarray:
 def _reading_at(times: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Return the number of the last reading before or at each instant."""
     return np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 1)
-
-
-def _position_noise(learning: SensorLearning, q: np.ndarray) -> np.ndarray:
-    """Return the standard deviation (n,) of one position at rest."""
-    return np.sqrt(learning.noise.variance(np.zeros(q.shape[1])))
 
 
 def _started_filters(times: np.ndarray, q: np.ndarray, learning: SensorLearning, calibration: DeviationCalibration,

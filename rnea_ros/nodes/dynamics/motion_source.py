@@ -643,14 +643,13 @@ class MotionSource:
     def _of(self, part: JointStateSource, history: MotionEstimator) -> dict[str, object]:
         clock, noise = history.clock, history.noise
         names = [self._joint_names[joint] for joint in part.joints]
-        spread = np.sqrt(noise.variance(np.zeros(len(names))))
         return {"estimator.lag_s": f"{self._lag:.4g}", "estimator.readings_hz": f"{1.0 / clock.period:.6g}",
                 "estimator.repeated_readings": bool(history.readings.period),
                 "estimator.stamp_jitter_s": f"{clock.jitter:.2g}", "estimator.outliers": history.outliers,
                 "estimator.diverged": history.diverged,
                 **{f"{name}.unwrapped": f"jumps by whole turns removed: {count}; declare the joint as continuous in the URDF"
                    for name, count in zip(names, history.wraps) if count},
-                **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
+                **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, noise.std_at_rest)},
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
     def _follow(self, part: JointStateSource) -> Rejected | None:
