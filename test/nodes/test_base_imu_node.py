@@ -35,6 +35,7 @@ class ImuBench(ShipBench):
         """Wait for the model, and until the publishers are matched."""
         self.prepared()
         self.ros.until(self.imu.get_subscription_count)
+        self.ros.matched(self.node)
         return self
 
     def at_imu(self, t, **given):

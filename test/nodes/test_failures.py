@@ -165,6 +165,20 @@ def test_failing_callbacks_are_reported_and_other_callbacks_continue(ros, lean):
 
 
 @BOTH
+def test_context_that_ends_before_a_wait_set_is_made_ends_the_executor(ros, lean, monkeypatch):
+    spun = spinning(ros, lean)
+    made = spun.wait_for_ready_callbacks
+
+    def ended_first(**options):
+        ros.context.try_shutdown()
+        return made(**options)
+
+    monkeypatch.setattr(spun, "wait_for_ready_callbacks", ended_first)
+    with pytest.raises(ExternalShutdownException):
+        spun.spin()
+
+
+@BOTH
 def test_failing_callback_ends_the_executor_without_a_handler(ros, lean):
     spun = spinning(ros, lean)
     ros.node.create_timer(0.01, lambda: 1 / 0)

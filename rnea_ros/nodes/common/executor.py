@@ -64,12 +64,16 @@ class LeanExecutor(SingleThreadedExecutor):
 
     def spin(self) -> None:
         self.lean = self.lean and hasattr(rcl, "WaitSet") and hasattr(self, "_guard") and hasattr(self, "_sigint_gc")
-        if self.lean:
-            self._spin_lean()
-            return
-        while self._context.ok() and not self._is_shutdown:
-            with suppress(TimeoutException, ShutdownException):
-                self._serve(PATIENCE)
+        try:
+            if self.lean:
+                self._spin_lean()
+            while self._context.ok() and not self._is_shutdown:
+                with suppress(TimeoutException, ShutdownException):
+                    self._serve(PATIENCE)
+        except (rcl.RCLError, rcl.InvalidHandle):
+            if self._context.ok():
+                raise
+            raise ExternalShutdownException() from None  # it ended while a wait set was made
 
     def _spin_lean(self) -> None:
         watcher = threading.Thread(target=self._watch, args=_scheduling(), name="watcher", daemon=True)
