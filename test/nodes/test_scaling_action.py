@@ -182,7 +182,6 @@ def test_invalid_goals_are_rejected(action, fields, more, reason):
 
 
 @pytest.mark.parametrize(("fields", "names", "code", "words"), [
-    ({"points": np.stack((START, START))}, NAMES, -1, "all equal"),
     ({"points": np.stack((START, START + [0, 0, 0, 2, 0, 0, 0]))}, NAMES, -1, "joint4 would be at 0.5"),
     ({"points": POINTS[:, :6]}, NAMES[:6], -2, "joint7: not named"),
 ])
@@ -190,6 +189,15 @@ def test_goals_that_cannot_be_prepared_are_aborted(action, fields, names, code, 
     handle = action.send(request(message(names=names, **fields)))
     result = action.result(handle)
     assert handle.status == "aborted" and result.error_code == code and words in result.error_string
+
+
+@pytest.mark.parametrize("points", [np.stack((START, START)), START[None]])
+def test_goal_at_which_the_robot_is_already_succeeds(action, points):
+    action.sim.measured = START
+    handle = action.send(request(message(points, first=float(len(points) == 1))))
+    result = action.result(handle)
+    assert handle.status == "succeeded" and result.error_code == 0 and "at the goal already" in result.error_string
+    assert action.sim.executor.motion is None
 
 
 def test_goal_that_is_too_old_when_it_is_accepted_is_aborted(action):
@@ -403,7 +411,7 @@ def test_goals_are_rejected_reached_aborted_cancelled_and_preempted(client):
     sent = {tuple(m.position) for m in motion.messages}
     assert sum(tuple(reported.desired.positions) in sent for reported in client.feedback) > 0.8 * len(client.feedback)
     status, result = client.result(client.send(message(np.stack((POINTS[-1], POINTS[-1])))))
-    assert status == GoalStatus.STATUS_ABORTED and result.error_code == -1 and "all equal" in result.error_string
+    assert status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0 and "at the goal already" in result.error_string
 
     handle = client.send(message(POINTS[::-1], DURATION))
     bench.moving(0.5)

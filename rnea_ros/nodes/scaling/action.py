@@ -3,7 +3,7 @@
 A goal is a trajectory, as on ~/joint_trajectory, with a result for its sender. Invalid goals are rejected. A goal that cannot
 be prepared, or must stop, is aborted once the robot is at rest. If a goal is cancelled, or the robot deviates from the path by
 more than path_tolerance, the motion stops on its path and the goal ends at rest. A goal succeeds when the robot is within
-goal_tolerance; without a goal_tolerance, when the last reference is at the goal.
+goal_tolerance; without a goal_tolerance, when the last reference is at the goal, or at once if the robot is there already.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class FollowJointTrajectoryServer:
         if not self._active:
             self._timer.cancel()
         handle, code = active.handle, "SUCCESSFUL"
-        if not active.outcome.reason:
+        if active.outcome.reason in ("", "nowhere_to_go"):  # the second: the robot is at the goal already
             handle.succeed()
         elif handle.is_cancel_requested:
             handle.canceled()
