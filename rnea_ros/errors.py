@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 LONGEST_NAME = 80  # characters of a name that a message shows
+MAX_LISTED_PROBLEMS = 40  # of a robot description, in its error message
 
 
 def shown(value: Any, most: int = 80) -> str:
@@ -107,7 +108,7 @@ class Rejected(RneaError):
 
 
 class ModelError(RneaError, ValueError):
-    """A robot description cannot become a model.
+    """A robot description cannot become a model. Its text lists at most MAX_LISTED_PROBLEMS different problems.
 
     Attributes
     ----------
@@ -123,5 +124,7 @@ class ModelError(RneaError, ValueError):
         problems, source = self.args
         if len(problems) == 1:
             return f"{source}: {problems[0]}"
-        lines = "\n".join(f"  - {problem}" for problem in problems)
-        return f"{source}: {len(problems)} problems\n{lines}"
+        listed = list(dict.fromkeys(problems))  # a generator of URDFs repeats its mistakes
+        more = len(listed) - MAX_LISTED_PROBLEMS
+        listed[MAX_LISTED_PROBLEMS:] = [f"and {more} more"] if more > 0 else []
+        return "\n  - ".join((f"{source}: {len(problems)} problems", *listed))

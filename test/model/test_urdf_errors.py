@@ -201,3 +201,15 @@ def test_missing_limit_is_nan_with_a_warning():
     loaded = Robot.from_urdf(text)
     assert any("'j' has no <limit>: its limits are unknown" in warning for warning in loaded.warnings)
     assert all(value != value for value in (loaded.limits.effort[0], loaded.limits.velocity[0], loaded.limits.upper[0]))
+
+
+def test_message_lists_different_problems_once_and_not_more_than_can_be_read():
+    negative = INERTIAL.replace('value="', 'value="-')
+    several = robot(*[link(f"l{k}", negative) for k in range(60)], *[joint(parent="missing")] * 5)
+    with pytest.raises(ModelError) as caught:
+        Robot.from_urdf(several)
+    lines = str(caught.value).splitlines()
+    found = caught.value.problems
+    assert len(found) > 60 and lines[0].endswith(f"{len(found)} problems")
+    assert len(lines) == 42 and len(set(lines)) == 42
+    assert lines[-1] == f"  - and {len(set(found)) - 40} more"
