@@ -248,7 +248,7 @@ def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_g
         try:
             found = source.at_state(0.0)
         except Rejected as rejected:
-            assert rejected.reason in ("motion_source_changed", "history_too_short") and t <= desired + LAG + 0.04
+            assert rejected.reason == "motion_source_changed" and t <= desired + LAG + 0.021  # input_tolerance
             continue
         if t < desired:
             assert source.name == "desired_motion"

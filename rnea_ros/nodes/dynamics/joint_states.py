@@ -116,8 +116,8 @@ class PauseOptions:
     pause_s: float = 60.0  # longest pause [s]
     kept_s: float = 1.0  # time of the samples that are kept in a pause [s]: the slowest filters have settled after it,
     kept_samples: int = 1000  # and most of them
-    # kept samples that are passed on with each new one once estimates are used, 0.1 ms each: all of them in about 45 ms,
-    catch_up: int = 24
+    # kept samples that are passed on with each new one once estimates are used, 0.1 ms each: 1000 of them within 22 messages,
+    catch_up: int = 48
     slow_catch_up: int = 2  # and at the end of a pause
 
 
