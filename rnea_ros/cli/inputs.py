@@ -23,7 +23,7 @@ from ..io import csv_files, files, recording
 from ..io.bags import joints_without_effort, recorded_urdf
 from ..io.recording import BLOCKS, TIME_UNITS, ReadingOptions, RecordedMotion, RecordingRequest, Samples
 from ..model import robot_file
-from ..model.robot_file_validation import Path as Path_
+from ..model.robot_file_validation import Path as KeyPath
 from ..model.tree import Limits
 from ..model.urdf_validation import implausible
 from ..robots.load import joint_forces, limited, load
@@ -124,14 +124,14 @@ def read_limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[st
 NO_LIMITS = object()  # key of a value that is no mapping
 
 
-def _parameter_limits(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Path_, Path_]]:
+def _parameter_limits(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[KeyPath, KeyPath]]:
     """Return the section limits from the joint_limits of a ROS parameter file, or of MoveIt's joint_limits.yaml.
 
     The second result maps the path of each value in that section to its path in the content.
     """
     found: dict[str, dict[Any, Any]] = {}
-    sources: dict[Path_, Path_] = {}
-    sections: list[tuple[Path_, Any]] = [((), content)]
+    sources: dict[KeyPath, KeyPath] = {}
+    sections: list[tuple[KeyPath, Any]] = [((), content)]
     sections += [((name, "ros__parameters"), section.get("ros__parameters")) for name, section in content.items()
                  if isinstance(section, Mapping)]
     for top, section in sections:
@@ -149,7 +149,7 @@ def _parameter_limits(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
     return found, sources
 
 
-def _given_limits(section: Any, top: Path_) -> Iterator[tuple[str, Any, Any, Path_]]:
+def _given_limits(section: Any, top: KeyPath) -> Iterator[tuple[str, Any, Any, KeyPath]]:
     """Yield joint, name, value and path of each limit in a section; the name is NO_LIMITS if a joint has no mapping.
 
     Names of ROS parameters may be nested, or joined by dots: joint_limits.elbow.max_velocity.

@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -49,14 +48,14 @@ BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(r
 
 class Soak:
     """Disturbances and checks. found: messages of failures; troubles: number of disturbances by kind; longest: recovery [s];
-    enough: whether to end after this disturbance.
+    enough: whether to end after this disturbance; unanswered: calls of services without an answer in 20 s.
     """
 
     def __init__(self, nodes: Nodes, seed: int):
         self.nodes, self.rng = nodes, random.Random(seed)
         self.found: list[str] = []
         self.troubles: Counter[str] = Counter()
-        self.longest, self.enough = 0.0, False
+        self.longest, self.enough, self.unanswered = 0.0, False, 0
         self._checked, self._rounds = 0.0, 0
         self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
         self._all: list[Callable[[], None]] = [
@@ -222,9 +221,11 @@ class Soak:
 
     def _call(self, kind: type, service: str, request: object) -> None:
         client = self.nodes.ros.node.create_client(kind, service)
-        with suppress(TimeoutError):
+        try:
             self._until(client.service_is_ready, 20.0)
             self._until(client.call_async(request).done, 20.0)
+        except TimeoutError:
+            self.unanswered += 1
         self.nodes.ros.node.destroy_client(client)
 
     def _until(self, condition: Callable[[], bool], patience: float = RECOVERY) -> None:
@@ -243,7 +244,7 @@ def report(soak: Soak, seconds: float) -> str:
         f"{seconds / 3600.0:.3f} hours, {soak.troubles.total()} troubles: "
         + ", ".join(f"{name} {count}" for name, count in sorted(soak.troubles.items())),
         f"{nodes.checked} results compared, {len(nodes.wrong)} wrong; {nodes.motions + nodes.arm.motions} motions ended, "
-        f"{nodes.queries} requests, {nodes.plans} plans",
+        f"{nodes.queries} requests, {nodes.plans} plans, {soak.unanswered} other calls without an answer in 20 s",
         f"until all nodes answered again: {soak.longest:.1f} s at most",
         f"from joint state to torque: {p50:.1f} ms in the median, 99 % within {p99:.1f} ms, {most:.1f} ms at most",
         *(f"{name}: {growth}" for name, growth in nodes.growth.items()),
