@@ -241,14 +241,14 @@ def test_one_thread_at_a_time_waits_for_an_action(ros):
     exchanged = [node.create_subscription(Float64MultiArray, "topic", lambda _: None, 10)]
 
     def exchange():
+        if waitable.uses > 100:
+            ros.context.try_shutdown()
         node.destroy_subscription(exchanged.pop())
         exchanged.append(node.create_subscription(Float64MultiArray, "topic", lambda _: None, 10))
 
     node.create_timer(0.002, exchange)
-    node.create_timer(2.0, ros.context.try_shutdown)
     with suppress(ExternalShutdownException):
         spun.spin()
-    assert waitable.uses > 20
     assert waitable.errors == 0
 
 
